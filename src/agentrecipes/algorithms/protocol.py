@@ -1,0 +1,65 @@
+"""What an algorithm must do: advantages once an iteration, and a loss per micro-batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from agentrecipes.records import Batch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What must be computed or collected before an algorithm can run."""
+
+    value: bool = False  # a value head
+    reference: bool = False  # log-probabilities of the frozen reference
+    entropy: bool = False  # entropy of the policy at every action token
+    groups: bool = False  # at least two attempts a task
+    demonstrations: bool = False  # it reads data; otherwise it collects
+    turns: bool = False  # Batch.turns, and rewards by turn where the environment gives them
+    states: bool = False  # Batch.turn_state
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """What the model says about a batch; (B, T) each, with gradient. ``entropy`` in nats."""
+
+    logp: Tensor
+    value: Tensor | None = None
+    entropy: Tensor | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """The scalar to minimise, and what it is made of (detached scalars, for the log)."""
+
+    total: Tensor
+    terms: Mapping[str, Tensor] = field(default_factory=dict)
+
+
+class Algorithm(Protocol):
+    """How a batch becomes a gradient. Formulas live in numerics/; an algorithm composes them."""
+
+    @property
+    def needs(self) -> Needs: ...
+
+    def advantages(self, batch: Batch) -> Tensor:
+        """(B, T), once an iteration and on the whole batch; 0 off the action mask."""
+        ...
+
+    def value_targets(self, batch: Batch) -> Tensor:
+        """(B, T) what the critic should predict, or an empty tensor where there is no critic."""
+        ...
+
+    def loss(self, outputs: Outputs, batch: Batch) -> Loss:
+        """Of one micro-batch; denominators are the batch's global ones."""
+        ...
+
+    def observe(self, state: Mapping[str, Any], metrics: Mapping[str, float]) -> Mapping[str, Any]:
+        """The state after an iteration (an adaptive KL coefficient lives there)."""
+        ...

@@ -1,0 +1,145 @@
+"""``run``: train, evaluate and track a recipe, or go on with a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agentrecipes.cli.arguments import (
+    Json,
+    Parts,
+    Profile,
+    RunsDir,
+    add_parts,
+    find_run,
+    is_run,
+    open_recipe,
+    runs_folder,
+)
+from agentrecipes.cli.output import emit_json
+from agentrecipes.cli.summary import summary_text
+from agentrecipes.errors import Problem, RecipeError
+
+if TYPE_CHECKING:
+    from agentrecipes.compile import RunPlace
+    from agentrecipes.recipe.load import Recipe
+
+Words = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="RECIPE [KEY=VALUE]",
+        help="A recipe's file or name, then values that replace its own; none with --resume.",
+        show_default=False,
+    ),
+]
+RunDir = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="The run's own folder; default: a new one in --runs-dir."),
+]
+Locked = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Refuse to run when an input differs from this recipe.lock."),
+]
+Resume = Annotated[
+    str | None, typer.Option(metavar="RUN", help="Go on with this run from its last checkpoint.")
+]
+EXIT = {"finished": 0, "failed": 1, "stopped": 1, "interrupted": 130}
+
+
+def run(  # noqa: PLR0913 - a command's parameters are its options
+    words: Words = None,
+    profile: Profile = None,
+    run_dir: RunDir = None,
+    runs_dir: RunsDir = None,
+    locked: Locked = None,
+    resume: Resume = None,
+    parts: Parts = None,
+    as_json: Json = False,
+) -> None:
+    """Train, evaluate and track a recipe; or go on with a run with --resume."""
+    if resume is not None:
+        if words or profile or run_dir or locked:
+            raise RecipeError("--resume RUN takes no recipe, profile, --run-dir or --locked")
+        add_parts(parts)
+        summary = go_on(find_run(resume, runs_dir))
+    else:
+        recipe = open_recipe(words or [], profile, parts=parts)
+        if locked is not None:
+            compare_lock(recipe, locked)
+        summary = start(recipe, run_dir=run_dir, runs=runs_folder(runs_dir))
+    if as_json:
+        emit_json(summary)
+    else:
+        typer.echo(summary_text(summary))
+    raise typer.Exit(EXIT[summary["status"]])
+
+
+def start(recipe: Recipe, *, run_dir: Path | None, runs: Path) -> dict[str, Any]:
+    """Run a recipe in a folder of its own; return the summary.
+
+    Raises:
+        RecipeError: the folder holds a run already.
+    """
+    if run_dir is not None and is_run(run_dir):
+        message = f"{str(run_dir)!r} holds a run already"
+        raise RecipeError([Problem("taken", "", message, "Choose another --run-dir, or --resume.")])
+    from agentrecipes.compile import RunPlace
+
+    place = RunPlace.new(recipe, runs) if run_dir is None else RunPlace(runs, run_dir)
+    return _watched(recipe, place, resume=False)
+
+
+def go_on(folder: Path) -> dict[str, Any]:
+    """Resume the run in a folder; one that is finished is left as it is."""
+    done = folder / "summary.json"
+    if done.is_file():
+        summary: dict[str, Any] = json.loads(done.read_text(encoding="utf-8"))
+        if summary["status"] == "finished":
+            return summary
+    from agentrecipes.compile import RunPlace
+    from agentrecipes.recipe.load import load
+
+    recipe = load(folder / "recipe.yaml")
+    return _watched(recipe, RunPlace(folder.parent, folder), resume=True)
+
+
+def _watched(recipe: Recipe, place: RunPlace, *, resume: bool) -> dict[str, Any]:
+    from agentrecipes.cli.progress import watch
+    from agentrecipes.compile import compile_recipe
+
+    with watch() as progress:
+        progress.note(f"{place.name}: {recipe.hash[:12]}, seed {recipe.seed}, in {place.folder}")
+        return compile_recipe(recipe, place).run(progress, resume=resume)
+
+
+def compare_lock(recipe: Recipe, path: Path) -> None:
+    """Hold the recipe's inputs to a lock file.
+
+    Raises:
+        RecipeError: there is no such file.
+        CheckFailed: an input differs.
+    """
+    from agentrecipes.errors import CheckFailed
+    from agentrecipes.recipe.lock import lock
+
+    if not path.is_file():
+        raise RecipeError([Problem("missing_file", "", f"there is no lock file {str(path)!r}")])
+    wanted = json.loads(path.read_text(encoding="utf-8"))
+    differing = differences(wanted, json.loads(json.dumps(lock(recipe), default=str)))
+    if differing:
+        raise CheckFailed(f"{path}: what is locked differs: {'; '.join(differing)}")
+
+
+def differences(wanted: Any, found: Any, path: str = "") -> list[str]:
+    """Every place where two plain values differ, in words."""
+    if isinstance(wanted, Mapping) and isinstance(found, Mapping):
+        lines = []
+        for key in [*wanted, *(key for key in found if key not in wanted)]:
+            where = f"{path}.{key}" if path else str(key)
+            lines += differences(wanted.get(key), found.get(key), where)
+        return lines
+    return [] if wanted == found else [f"{path} is {found!r}, but {wanted!r} was locked"]

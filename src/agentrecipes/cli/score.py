@@ -1,0 +1,59 @@
+"""``score``: a recipe's rewards on written transcripts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from agentrecipes.cli.arguments import Json, Parts, Profile, open_recipe, split_words
+from agentrecipes.cli.output import emit_json, note, table
+from agentrecipes.cli.play import StageName, stage_of
+from agentrecipes.errors import RecipeError
+
+Words = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="RECIPE FILE [KEY=VALUE]",
+        help="A recipe; a file with one transcript a line; values that replace the recipe's.",
+        show_default=False,
+    ),
+]
+
+
+def score(
+    words: Words,
+    stage: StageName = None,
+    profile: Profile = None,
+    parts: Parts = None,
+    as_json: Json = False,
+) -> None:
+    """Score written transcripts with a recipe's rewards."""
+    split = split_words(words)
+    if len(split.names) != 2:
+        raise RecipeError("score takes a recipe and a file of transcripts, one JSON object a line")
+    recipe_name, file = split.names
+    recipe = open_recipe([recipe_name, *split.overrides], profile, parts=parts)
+    chosen = stage_of(recipe, stage)
+    from agentrecipes.rollout.score import read_transcripts, score_view
+
+    told: list[dict[str, Any]] = []
+    for name, view in read_transcripts(Path(file), chosen.environment):
+        scores = score_view(view, chosen.rewards)
+        for problem in scores.problems:
+            note(f"warning: {name}: {problem}")
+        told.append(
+            {
+                "id": name,
+                "parts": scores.parts,
+                "per_turn": list(scores.per_turn),
+                "total": scores.total,
+            }
+        )
+    if as_json:
+        emit_json({"scores": told})
+        return
+    labels = [entry.label for entry in chosen.rewards]
+    rows = ([one["id"], one["total"], *map(one["parts"].get, labels)] for one in told)
+    typer.echo(table(("id", "total", *labels), rows))

@@ -1,0 +1,43 @@
+"""Recipe → Experiment: what each line of a recipe becomes."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentrecipes.experiment import Experiment
+from agentrecipes.recipe.load import Recipe
+from agentrecipes.tracking.opening import tracker
+from agentrecipes.tracking.tables import Tables
+from agentrecipes.training.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlace:
+    """Where a run lives: ``runs/rag_r1-20261121-074500-3fa9c1`` in ``runs``."""
+
+    runs: Path
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @classmethod
+    def new(cls, recipe: Recipe, runs: Path) -> RunPlace:
+        """A folder that no other run has, not even one started in the same second."""
+        stamp = time.strftime("%Y%m%d-%H%M%S")
+        return cls(runs, runs / f"{recipe.name}-{stamp}-{secrets.token_hex(3)}")
+
+
+def compile_recipe(recipe: Recipe, place: RunPlace) -> Experiment:
+    """The experiment that a recipe describes; weights are built, nothing is written yet."""
+    return Experiment(
+        recipe=recipe,
+        folder=place.folder,
+        policy=Policy.build(recipe.fields.model, recipe.seed),
+        tables=Tables(place.folder / "tables", place.name),
+        tracker=tracker(recipe.fields.tracking, place.runs),
+    )

@@ -1,0 +1,60 @@
+"""Small samples of real question sets that travel with the package."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from pydantic import Field, field_validator
+
+from agentrecipes.components import Component, component, suggest
+from agentrecipes.datasets.reading import SPLITS, common_fields, read
+from agentrecipes.recipe.lines import passages
+from agentrecipes.records import Passage, Task
+
+
+@component("dataset")
+class Sample(Component):
+    """Real text without a download: enough to try a recipe, far too little to report a score."""
+
+    set_: Annotated[str, Field(alias="set")] = "hotpotqa"  # HotpotQA: questions of two hops
+
+    metrics: ClassVar[tuple[str, ...]] = ("exact_match",)
+    spoken: ClassVar[bool] = True
+    symbols: ClassVar[frozenset[str]] = frozenset()
+
+    @field_validator("set_")
+    @classmethod
+    def _is_shipped(cls, value: str) -> str:
+        suffix = "_corpus.jsonl.gz"
+        known = [path.name.removesuffix(suffix) for path in _folder().glob(f"*{suffix}")]
+        if value not in known:
+            raise ValueError(f"no sample is called {value!r}. {suggest(value, known)}")
+        return value
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """What every task brings."""
+        return common_fields(task for split in SPLITS for task in self.tasks(split))
+
+    def tasks(self, split: str) -> Sequence[Task]:
+        """The tasks of a split; the three are parts of the original set that share no question."""
+        return _tasks(self.set_)[split]
+
+    def corpus(self, split: str) -> Sequence[Passage]:
+        """The paragraphs that came with all the questions, gold ones and distractors."""
+        return passages(_folder() / f"{self.set_}_corpus.jsonl.gz")
+
+
+@lru_cache(maxsize=8)
+def _tasks(name: str) -> Mapping[str, tuple[Task, ...]]:
+    return read([_folder() / f"{name}.jsonl.gz"])
+
+
+def _folder() -> Path:
+    """Where the samples are: inside an installed package, or beside the recipes of a checkout."""
+    package = Path(__file__).parents[1]
+    installed = package / "_recipes" / "data"
+    return installed if installed.is_dir() else package.parents[1] / "recipes" / "data"

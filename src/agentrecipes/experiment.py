@@ -1,0 +1,300 @@
+"""The run itself: stages in order, evaluations between them, lock first, summary last."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from agentrecipes.errors import CheckFailed, RunStopped
+from agentrecipes.health.tripwires import Verdict, dead_type, no_signal
+from agentrecipes.numerics.streams import derive
+from agentrecipes.recipe.load import Recipe
+from agentrecipes.recipe.lock import lock
+from agentrecipes.recipe.schema import Stage
+from agentrecipes.tracking.opening import run_info
+from agentrecipes.tracking.protocol import Status, Tracker
+from agentrecipes.tracking.tables import Tables
+from agentrecipes.training import checkpoints
+from agentrecipes.training.collecting import Position, Sampler
+from agentrecipes.training.evaluation import evaluate
+from agentrecipes.training.export import save_model, weights
+from agentrecipes.training.guard import Guard
+from agentrecipes.training.policy import Policy
+from agentrecipes.training.progress import Progress, Silent
+from agentrecipes.training.recorder import Recorder, as_dict, record_evaluations
+from agentrecipes.training.signals import StopFlag
+from agentrecipes.training.stage import StageRun
+
+
+@dataclass
+class _Story:
+    """What a run has to tell so far; plain, so that a checkpoint can hold it."""
+
+    stages: list[dict[str, Any]] = field(default_factory=list)
+    evaluations: list[dict[str, Any]] = field(default_factory=list)
+    tripwires: list[dict[str, Any]] = field(default_factory=list)
+    seconds: float = 0.0  # of earlier sittings
+
+
+@dataclass
+class Experiment:
+    """One run of one recipe in one folder."""
+
+    recipe: Recipe
+    folder: Path
+    policy: Policy
+    tables: Tables
+    tracker: Tracker
+    progress: Progress = field(default_factory=Silent)
+    _story: _Story = field(default_factory=_Story)
+    _began: float = 0.0
+    _stop: StopFlag = field(default_factory=StopFlag)
+
+    def run(self, progress: Progress | None = None, *, resume: bool = False) -> dict[str, Any]:
+        """Train, evaluate and record; return the summary, which is written in any case.
+
+        Raises:
+            Exception: whatever broke the run, after its summary says "failed".
+        """
+        self.progress = progress or self.progress
+        self._began = time.perf_counter()
+        torch.set_num_threads(self.recipe.stages[0].trainer.threads)
+        found = checkpoints.newest(self.folder / "checkpoints") if resume else None
+        self._open()
+        status: Status = "failed"
+        try:
+            with self._stop:
+                status = self._train(found)
+        except RunStopped as stopped:
+            status = "stopped"
+            self.progress.note(str(stopped))
+        except KeyboardInterrupt:
+            status = "interrupted"
+        finally:
+            summary = self._close(status)
+        return summary
+
+    def _open(self) -> None:
+        """Write what identifies the run, before anything else."""
+        recipe = self.recipe
+        self.folder.mkdir(parents=True, exist_ok=True)
+        checkpoints.write(self.folder / "recipe.yaml", recipe.to_yaml().encode())
+        locked = lock(recipe)
+        checkpoints.write(self.folder / "recipe.lock", _json(locked))
+        self.tables.run(self._summary("running"), recipe.data)
+        self.tracker.start(run_info(recipe, self.folder, locked))
+
+    def _train(self, found: checkpoints.Found | None) -> Status:
+        position, first = Position(), 0
+        if found is not None:
+            position, first = self._restore(found)
+        for index in range(first, len(self.recipe.stages)):
+            if index != first:
+                position = Position(policy_version=position.policy_version)
+            position = self._stage(index, position, found if index == first else None)
+            if self._stop.asked:
+                return "interrupted"
+        self._final(position)
+        return "finished"
+
+    def _restore(self, found: checkpoints.Found) -> tuple[Position, int]:
+        state = found.state
+        for fault in found.passed_over:
+            self.progress.note(f"checkpoint passed over: {fault}")
+        if state["recipe_hash"] != self.recipe.hash or state["seed"] != self.recipe.seed:
+            raise CheckFailed(f"{found.path} belongs to another recipe; nothing was changed")
+        self.policy.restore(state["policy"])
+        self._story = _Story(**state["story"])
+        return Position(**state["position"]), int(state["stage"])
+
+    def _stage(self, index: int, position: Position, found: checkpoints.Found | None) -> Position:
+        """Run one stage from `position` to its end."""
+        fields = self.recipe.stage(index)
+        began = time.perf_counter()
+        self.policy.prepare(fields, self.folder / "checkpoints" / f"reference-{index}.pt")
+        if found is not None:
+            self.policy.restore_optimizer(found.state["policy"])
+        engine = fields.rollout.engine.start(self.policy.module.model, self.policy.tokenizer)
+        engine.load(weights(self.policy.module), position.policy_version)
+        sampler = Sampler(engine, self.policy.chat, self.recipe.seed, fields.name)
+        total = fields.steps or fields.iterations or 0
+        self.progress.stage(fields.name, fields.algorithm.part_name, total)
+        try:
+            if position.iteration == 0:
+                rows = self._evaluate(fields, sampler, position, splits=[fields.evaluation.split])
+                self._no_signal(fields, rows)
+            stage = StageRun(
+                at=lambda iteration: self.recipe.stage(index, iteration),
+                module=self.policy.module,
+                sampler=sampler,
+                observer=self._recorder(index, fields, sampler),
+            )
+            position = self._extend(stage, stage.run(position))
+        finally:
+            engine.close()
+        self.tables.compact(fields.name)
+        self._story.stages.append(_told(fields, position, time.perf_counter() - began))
+        return position
+
+    def _recorder(self, index: int, fields: Stage, sampler: Sampler) -> Recorder:
+        split = fields.evaluation.split
+
+        def measure(position: Position) -> None:
+            self._evaluate(
+                self.recipe.stage(index, position.iteration), sampler, position, splits=[split]
+            )
+
+        return Recorder(
+            stage=fields.name,
+            tables=self.tables,
+            tracker=self.tracker,
+            progress=self.progress,
+            stop=lambda: self._stop.asked,
+            save=lambda position: self._save(index, fields, position),
+            evaluate=measure,
+            every=fields.evaluation.every,
+            began=self._began,
+            offset=self._offset(index),
+        )
+
+    def _offset(self, index: int) -> int:
+        """Steps and iterations of the stages before: the tracker's axis goes on through the run."""
+        before = self.recipe.stages[:index]
+        return sum(stage.steps or stage.iterations or 0 for stage in before)
+
+    def _evaluate(
+        self, fields: Stage, sampler: Sampler, position: Position, *, splits: Sequence[str]
+    ) -> list[dict[str, Any]]:
+        told: list[dict[str, Any]] = []
+        index = [stage.name for stage in self.recipe.stages].index(fields.name)
+        for split in splits:
+            found = evaluate(fields, sampler, position, split=split, modes=fields.evaluation.modes)
+            step = self._offset(index) + position.iteration
+            record_evaluations(
+                found, tables=self.tables, tracker=self.tracker, progress=self.progress, step=step
+            )
+            told += [as_dict(row) for each in found for row in each.rows]
+        self._story.evaluations += told
+        return told
+
+    def _final(self, position: Position) -> None:
+        """Evaluate on dev and then on test, and write the model."""
+        index = len(self.recipe.stages) - 1
+        fields = self.recipe.stage(index)
+        engine = fields.rollout.engine.start(self.policy.module.model, self.policy.tokenizer)
+        engine.load(weights(self.policy.module), position.policy_version)
+        sampler = Sampler(engine, self.policy.chat, self.recipe.seed, fields.name)
+        last = self._story.evaluations[-1] if self._story.evaluations else {}
+        known = last.get("stage") == fields.name and last.get("iteration") == position.iteration
+        splits = ["test"] if known and last.get("split") == "dev" else ["dev", "test"]
+        try:
+            self._evaluate(fields, sampler, position, splits=splits)
+        finally:
+            engine.close()
+
+    # Tripwires.
+
+    def _no_signal(self, fields: Stage, rows: Sequence[Mapping[str, Any]]) -> None:
+        rule = fields.tripwires.no_signal
+        if rule is None or fields.algorithm.needs.demonstrations:
+            return
+        sampled = [row["value"] for row in rows if row["mode"] == "sampled"]
+        if sampled:
+            self._act(no_signal(rule, sampled[0], stage=fields.name))
+
+    def _extend(self, stage: StageRun, position: Position) -> Position:
+        """Go on imitating while a type of question is dead: RL lifts only what is there."""
+        rule = stage.fields.tripwires.dead_type
+        if rule is None or not stage.fields.algorithm.needs.demonstrations:
+            return position
+        seed = derive(self.recipe.seed, stage.fields.name, "guard")
+        guard = Guard(stage.module, self.policy.chat, stage.fields.environment, seed)
+        while not self._stop.asked:
+            accuracy = guard.accuracy_by_type(rule.tasks)
+            verdict = dead_type(rule, accuracy, extensions=position.extensions)
+            self._act(verdict)
+            if verdict.action != "extend":
+                break
+            position = stage.extend(position, rule.steps)
+        return position
+
+    def _act(self, verdict: Verdict) -> None:
+        if verdict.action == "go":
+            return
+        self._story.tripwires.append(asdict(verdict))
+        if verdict.action == "stop":
+            raise RunStopped(verdict.message)
+        self.progress.note(verdict.message)
+
+    # What stays.
+
+    def _save(self, index: int, fields: Stage, position: Position) -> None:
+        state = {
+            "stage": index,
+            "position": asdict(position),
+            "recipe_hash": self.recipe.hash,
+            "seed": self.recipe.seed,
+            "story": asdict(self._story),
+            "policy": self.policy.state(),
+        }
+        folder = self.folder / "checkpoints"
+        try:
+            checkpoints.save(
+                folder, state, stage=index, done=position.iteration, keep=fields.trainer.keep
+            )
+        except OSError as error:
+            self.tables.lost.append(f"checkpoint {index}-{position.iteration}: {error}")
+
+    def _close(self, status: Status) -> dict[str, Any]:
+        if status != "failed":
+            save_model(self.policy.module, self.policy.tokenizer, self.folder / "model")
+        summary = self._summary(status)
+        self.tracker.artifact(self.folder / "recipe.yaml")
+        self.tracker.finish(status)
+        summary["lost"] = [*self.tables.lost, *self.tracker.lost]
+        self.tables.run(summary, self.recipe.data)
+        checkpoints.write(self.folder / "summary.json", _json(summary))
+        return summary
+
+    def _summary(self, status: str) -> dict[str, Any]:
+        model = self.folder / "model"
+        return {
+            "run": self.folder.name,
+            "dir": str(self.folder),
+            "status": status,
+            "recipe_hash": self.recipe.hash,
+            "seed": self.recipe.seed,
+            "profile": self.recipe.profile,
+            "wall_seconds": self._story.seconds + time.perf_counter() - self._began,
+            "stages": self._story.stages,
+            "evaluations": self._story.evaluations,
+            "tripwires": self._story.tripwires,
+            "artifacts": {
+                "model": str(model) if model.exists() else None,
+                "report": None,
+                "mlflow_run_id": self.tracker.run_id,
+            },
+            "lost": [],
+        }
+
+
+def _told(fields: Stage, position: Position, seconds: float) -> dict[str, Any]:
+    reads = fields.algorithm.needs.demonstrations
+    updates = fields.trainer.minibatches * fields.trainer.epochs
+    return {
+        "name": fields.name,
+        "algorithm": fields.algorithm.part_name,
+        "steps": position.iteration if reads else position.iteration * updates,
+        "iterations": 0 if reads else position.iteration,
+        "wall_seconds": seconds,
+    }
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, indent=1, ensure_ascii=False, default=str).encode()

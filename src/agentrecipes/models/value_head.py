@@ -1,0 +1,15 @@
+"""The critic: one number from the policy's hidden state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+
+def value_head(config: Any) -> nn.Linear:
+    """Linear (D, 1) in float32 that says 0 at first: the first advantages are the returns."""
+    head = nn.Linear(config.get_text_config().hidden_size, 1)
+    nn.init.zeros_(head.weight)
+    nn.init.zeros_(head.bias)
+    return head

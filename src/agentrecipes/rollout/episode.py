@@ -1,0 +1,143 @@
+"""One task → one Trajectory: prompt, action, observation, and again, until something ends it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+
+from agentrecipes.engines.protocol import Request, Sample
+from agentrecipes.environments.protocol import Episode, Outcome
+from agentrecipes.records import Action, Source, Stop, Trajectory, Turn
+from agentrecipes.rollout.chat import Labelled
+from agentrecipes.rollout.decision import Decision, bounded, cut_short, decide
+from agentrecipes.rollout.setting import Job, Setting
+
+Sampler = Callable[[Request], Awaitable[Sample]]
+"""Gives one turn; whoever provides it decides with whom the request is batched."""
+
+
+async def play_policy(job: Job, setting: Setting, sample: Sampler) -> Trajectory:
+    """Play the job's task with the policy. What goes wrong in the task is in the trajectory.
+
+    Raises:
+        EngineError: the sampler failed.
+    """
+    started = time.perf_counter()
+    run = Run(job, setting)
+    episode = setting.environment.open(job.task, job.open_seed)
+    try:
+        await run.play(episode, sample)
+    finally:
+        await bounded(episode.close(), "closing the environment")
+    return Trajectory(
+        task=episode.task,
+        group=job.group,
+        attempt=job.attempt,
+        turns=tuple(run.turns),
+        stop=run.stop,
+        answer=run.answer,
+        policy_version=run.turns[0].policy_version if run.turns else setting.policy_version,
+        seconds=time.perf_counter() - started,
+        error=run.error,
+    )
+
+
+class Run:
+    """An episode while it runs; its state is the turns so far and how they ended."""
+
+    def __init__(self, job: Job, setting: Setting) -> None:
+        self._job = job
+        self._setting = setting
+        self._invalid = 0  # actions that could not be read
+        self.turns: list[Turn] = []
+        self.stop = Stop.VOID
+        self.answer: str | None = None
+        self.error = ""
+
+    async def play(self, episode: Episode, sample: Sampler) -> None:
+        """Add turns until one of them is the last."""
+        chat, protocol = self._setting.chat, self._setting.environment.protocol
+        prompt = chat.prompt(episode.messages)
+        while True:
+            room = min(self._setting.tokens_per_turn, self._setting.tokens - len(prompt[0]))
+            if room < 1:
+                self.stop = Stop.TOKENS if self.turns else Stop.VOID
+                return
+            drawn = await sample(self._request(prompt[0], room))
+            ended = drawn.finish == "eos"
+            text = chat.decode(drawn.ids[:-1] if ended else drawn.ids)
+            action = protocol.parse(text)
+            decision = await self._decide(episode, action, drawn=drawn)
+            observation: Labelled = ((), ())
+            if decision.stop is None and decision.outcome.context is None:
+                shown = decision.outcome.observation
+                observation = chat.observation(shown, protocol.observation_role, ended=ended)
+            self._add(
+                prompt, drawn, observation=observation, read=(text, action), decision=decision
+            )
+            if decision.stop is not None:
+                self.stop, self.error = decision.stop, decision.error
+                self.answer = decision.outcome.answer
+                return
+            prompt = self._next_prompt(prompt, drawn, observation=observation, decision=decision)
+
+    def _request(self, ids: tuple[int, ...], room: int) -> Request:
+        job, setting = self._job, self._setting
+        return Request(
+            ids=ids,
+            key=(*job.key, job.task.id, job.attempt, len(self.turns), job.refill),
+            max_tokens=room,
+            stop=setting.environment.protocol.stop,
+            temperature=0.0 if setting.greedy else setting.temperature,
+            top_p=1.0 if setting.greedy else setting.top_p,
+        )
+
+    async def _decide(self, episode: Episode, action: Action, *, drawn: Sample) -> Decision:
+        if cut_short(action, drawn):
+            return Decision(Outcome(), Stop.TOKENS)
+        decision = await decide(
+            self._setting.environment,
+            episode,
+            action=action,
+            turn=len(self.turns),
+            invalid=self._invalid,
+        )
+        self._invalid += not action.valid
+        return decision
+
+    def _add(
+        self,
+        prompt: Labelled,
+        drawn: Sample,
+        *,
+        observation: Labelled,
+        read: tuple[str, Action],
+        decision: Decision,
+    ) -> None:
+        text, action = read
+        turn = Turn(
+            prompt=prompt[0],
+            action=drawn.ids,
+            logp_rollout=drawn.logp,
+            observation=observation[0],
+            prompt_sources=prompt[1],
+            observation_sources=observation[1],
+            action_text=text,
+            observation_text=decision.outcome.observation,
+            calls=action.calls,
+            valid=action.valid,
+            reward=decision.outcome.reward,
+            policy_version=drawn.policy_version,
+            engine_seconds=drawn.seconds,
+            tool_seconds=decision.seconds,
+        )
+        self.turns.append(turn)
+
+    def _next_prompt(
+        self, prompt: Labelled, drawn: Sample, *, observation: Labelled, decision: Decision
+    ) -> Labelled:
+        """The exact extension of what came before, or a whole new context."""
+        if decision.outcome.context is not None:
+            return self._setting.chat.prompt(decision.outcome.context)
+        sources = (Source.POLICY,) * len(drawn.ids)
+        return (*prompt[0], *drawn.ids, *observation[0]), (*prompt[1], *sources, *observation[1])

@@ -1,0 +1,102 @@
+"""Views → numbers: what each reward part gives, and what that adds up to."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from agentrecipes.errors import RunStopped
+from agentrecipes.recipe.schema import RewardEntry
+from agentrecipes.records import Scored, Trajectory
+from agentrecipes.rewards.protocol import View
+from agentrecipes.rollout.transcripts import read_transcripts
+
+__all__ = ["Scores", "read_transcripts", "score", "score_view"]
+
+
+class Scores(NamedTuple):
+    """What the rewards say of one view.
+
+    ``total`` is null where a part that could not be computed drops or masks the trajectory; then
+    there is nothing by turn either.
+    """
+
+    parts: dict[str, float | None]
+    per_turn: tuple[float, ...]
+    total: float | None
+    problems: tuple[str, ...] = ()  # why parts are null, one sentence each
+    masked: bool = False  # the trajectory is to be masked, not dropped
+
+
+def score(
+    trajectories: Sequence[Trajectory],
+    rewards: Sequence[RewardEntry],
+    *,
+    problems: Counter[str] | None = None,
+) -> list[Scored]:
+    """Every trajectory with its rewards; `problems` counts why parts could not be computed.
+
+    Raises:
+        RunStopped: a part with ``missing: stop`` could not be computed.
+    """
+    scored = []
+    for trajectory in trajectories:
+        found = score_view(View.of(trajectory), rewards)
+        if problems is not None:
+            problems.update(found.problems)
+        scored.append(Scored(trajectory, found.parts, found.total, found.per_turn, found.masked))
+    return scored
+
+
+def score_view(view: View, rewards: Sequence[RewardEntry]) -> Scores:
+    """Parts by label, before their weights; the weighted sum by turn and in total.
+
+    A list counts turn by turn, a single number on the last turn. What is NaN, out of the part's
+    declared range, or not as long as the turns is a null with a problem, never a zero.
+
+    Raises:
+        RunStopped: a part with ``missing: stop`` could not be computed.
+    """
+    turns = len(view.actions)
+    parts: dict[str, float | None] = {}
+    per_turn = [0.0] * turns
+    total, problems, missing = 0.0, [], set()
+    for entry in rewards:
+        value, problem = _checked(entry, view)
+        if value is None:
+            problems.append(problem)
+            missing.add(entry.missing)
+            parts[entry.label] = None
+            if entry.missing == "stop":
+                raise RunStopped(
+                    f"task {view.task.id!r}: {problem}, and the recipe says missing: stop."
+                )
+            continue
+        listed = value if isinstance(value, list) else [0.0] * (turns - 1) + [value] * (turns > 0)
+        whole = math.fsum(value) if isinstance(value, list) else value
+        parts[entry.label] = whole
+        total += entry.weight * whole
+        per_turn = [sum_ + entry.weight * own for sum_, own in zip(per_turn, listed, strict=True)]
+    if missing:
+        return Scores(parts, (), None, tuple(problems), masked="drop" not in missing)
+    return Scores(parts, tuple(per_turn), total, tuple(problems))
+
+
+def _checked(entry: RewardEntry, view: View) -> tuple[float | list[float] | None, str]:
+    """The part's value, or None and the reason."""
+    value = entry.part.score(view)
+    if value is None:
+        return None, f"{entry.label} could not be computed"
+    listed = list(value) if isinstance(value, list | tuple) else [value]
+    if any(one is None for one in listed):
+        return None, f"{entry.label} could not be computed on a turn"
+    numbers = [float(one) for one in listed]
+    if isinstance(value, list | tuple) and len(numbers) != len(view.actions):
+        return None, f"{entry.label} gave {len(numbers)} values for {len(view.actions)} turns"
+    low, high = entry.part.range
+    for number in numbers:
+        if not low <= number <= high:  # NaN is in no range
+            return None, f"{entry.label} gave {number!r}, outside its range [{low:g}, {high:g}]"
+    return (numbers, "") if isinstance(value, list | tuple) else (numbers[0], "")

@@ -1,0 +1,117 @@
+"""Parquet files put in place in one step, and small ones made into one unnoticed by readers."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence, Set
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentrecipes.tracking import manifest
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+GROUP_ROWS = 50_000  # rows gathered in memory before they are written as one row group
+LEVEL = 3  # of zstd
+
+
+def place(data: pa.Table, path: Path) -> None:
+    """Write one Parquet file under a temporary name, then rename it; equal tables give equal bytes.
+
+    Raises:
+        OSError: the disk is full or the folder cannot be written; what stood there stays.
+    """
+    import pyarrow.parquet as pq
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.tmp")
+    try:
+        pq.write_table(data, partial, compression="zstd", compression_level=LEVEL)
+        os.replace(partial, path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def compact(folder: Path, stage: str, *, schema: pa.Schema) -> None:
+    """Make one file of all the stage's files in `folder`, and remove those.
+
+    Crash safe: replacing the manifest is the one step that counts. Parts that were written again
+    after an earlier compaction (by a resumed run) take the place of their old rows.
+    """
+    stem = manifest.field(stage)
+    fresh = {
+        path.name
+        for path in folder.glob("*.parquet")
+        if path.name.startswith(f"{stem}.") and manifest.COMPACTED not in path.name
+    }
+    if not fresh:
+        return
+    listed = manifest.read(folder)
+    old = {name: parts for name, parts in listed.items() if _is_made(name, stem)}
+    names = sorted(fresh | {part for parts in old.values() for part, _ in parts})
+    partial = folder / f".{stem}.compacting.tmp"
+    try:
+        counts = _merge(_tables(folder, names, fresh, old), partial, schema)
+        target = f"{stem}{manifest.COMPACTED}{_digest(partial)}.parquet"
+        os.replace(partial, folder / target)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    others = {name: parts for name, parts in listed.items() if name not in old}
+    manifest.write(folder, {**others, target: list(zip(names, counts, strict=True))})
+    made = {path.name for path in folder.glob("*.parquet") if _is_made(path.name, stem)}
+    for name in fresh | (made - {target}):
+        (folder / name).unlink(missing_ok=True)
+
+
+def _is_made(name: str, stem: str) -> bool:
+    return name.startswith(f"{stem}{manifest.COMPACTED}")
+
+
+def _tables(
+    folder: Path, names: Sequence[str], fresh: Set[str], old: manifest.Manifest
+) -> Iterator[pa.Table]:
+    """The rows of each part: from its own file, else from the compacted file that it went into."""
+    import pyarrow.parquet as pq
+
+    kept: dict[str, pa.Table] = {}
+    for made, parts in old.items():
+        whole, start = pq.read_table(folder / made), 0
+        for part, rows in parts:
+            kept[part] = whole.slice(start, rows)
+            start += rows
+    for name in names:
+        yield pq.read_table(folder / name) if name in fresh else kept[name]
+
+
+def _merge(tables: Iterator[pa.Table], path: Path, schema: pa.Schema) -> list[int]:
+    """Write all tables into one durable file, a row group at a time; return the rows of each."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    counts: list[int] = []
+    waiting: list[pa.Table] = []
+    with (
+        path.open("wb") as file,
+        pq.ParquetWriter(file, schema, compression="zstd", compression_level=LEVEL) as writer,
+    ):
+        for table in tables:
+            counts.append(table.num_rows)
+            waiting.append(table)
+            if sum(one.num_rows for one in waiting) >= GROUP_ROWS:
+                writer.write_table(pa.concat_tables(waiting))
+                waiting = []
+        if waiting:
+            writer.write_table(pa.concat_tables(waiting))
+        writer.close()
+        file.flush()
+        os.fsync(file.fileno())
+    return counts
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:12]

@@ -1,0 +1,161 @@
+"""Rows as a Batch: (B, T) tensors of what the losses need, and micro-batches cut from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from agentrecipes.records import Batch, Scored, Source
+from agentrecipes.training.pack import Strip, strip
+from agentrecipes.training.rows import Row
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+PER_TRAJECTORY = ("turn_rewards", "returns", "group")  # (N, ...); the others are (B, ...)
+ABSENT = torch.empty(0)
+
+
+@dataclass(frozen=True, slots=True)
+class MicroBatch:
+    """One forward and backward: a strip and the logical rows it holds.
+
+    ``exact`` says that the current weights sampled or are those of ``logp_old``, so that the ratio
+    is 1 by construction and ``logp_old`` is taken from the same forward pass.
+    """
+
+    strip: Strip
+    batch: Batch
+    policy_version: int
+    exact: bool = False
+    empty: bool = False  # a filler: it keeps the number of micro-batches equal and weighs nothing
+
+    def to(self, device: torch.device) -> MicroBatch:
+        return replace(self, strip=self.strip.to(device), batch=to_device(self.batch, device))
+
+
+def to_device(batch: Batch, device: torch.device) -> Batch:
+    """The same batch on another device."""
+    moved = {f.name: getattr(batch, f.name) for f in fields(batch)}
+    return Batch(
+        **{k: v.to(device) if isinstance(v, torch.Tensor) else v for k, v in moved.items()}
+    )
+
+
+def padded(arrays: Sequence[np.ndarray], fill: float | int | bool) -> Tensor:
+    """(B, T) from B arrays of at most T entries."""
+    longest = max(len(array) for array in arrays)
+    out = np.full((len(arrays), longest), fill, dtype=arrays[0].dtype)
+    for number, array in enumerate(arrays):
+        out[number, : len(array)] = array
+    return torch.from_numpy(out)
+
+
+def read_batch(rows: Sequence[Row]) -> Batch:
+    """What algorithms that read data see: token weights instead of returns."""
+    mask, turn_index = _labels(rows)
+    weight = padded([row.weight for row in rows], 0.0)
+    weight[:, 0] = 0.0  # nothing predicts a row's first token
+    count = len(rows)
+    return Batch(
+        action_mask=mask,
+        logp_old=ABSENT,
+        logp_rollout=ABSENT,
+        logp_ref=ABSENT,
+        values_old=ABSENT,
+        advantage=ABSENT,
+        value_target=ABSENT,
+        token_weight=weight,
+        turn_index=turn_index,
+        turn_rewards=ABSENT,
+        returns=torch.zeros(count, dtype=torch.float64),
+        trajectory=torch.arange(count),
+        group=torch.arange(count),
+        action_tokens=float(mask.sum()),
+        sequences=float(count),
+        total_weight=float(weight.sum()),
+        kl_coefficient=0.0,
+    )
+
+
+def collected_batch(rows: Sequence[Row], scored: Sequence[Scored], kl_coefficient: float) -> Batch:
+    """What algorithms that collect see, before advantages and log-probabilities are known."""
+    mask, turn_index = _labels(rows)
+    names = {group: n for n, group in enumerate(dict.fromkeys(s.trajectory.group for s in scored))}
+    width = max(len(each.per_turn) for each in scored)
+    turn_rewards = np.zeros((len(scored), max(width, 1)))
+    for number, each in enumerate(scored):
+        turn_rewards[number, : len(each.per_turn)] = each.per_turn
+    returns = [float("nan") if each.total is None else each.total for each in scored]
+    return Batch(
+        action_mask=mask,
+        logp_old=torch.zeros(mask.shape),
+        logp_rollout=padded([row.logp_rollout for row in rows], 0.0),
+        logp_ref=ABSENT,
+        values_old=ABSENT,
+        advantage=ABSENT,
+        value_target=ABSENT,
+        token_weight=ABSENT,
+        turn_index=turn_index,
+        turn_rewards=torch.from_numpy(turn_rewards),
+        returns=torch.tensor(returns, dtype=torch.float64),
+        trajectory=torch.tensor([row.trajectory for row in rows]),
+        group=torch.tensor([names[each.trajectory.group] for each in scored]),
+        action_tokens=float(mask.sum()),
+        sequences=float(len(scored)),
+        total_weight=0.0,
+        kl_coefficient=kl_coefficient,
+    )
+
+
+def _labels(rows: Sequence[Row]) -> tuple[Tensor, Tensor]:
+    sources = padded([row.sources for row in rows], np.int8(-1))
+    mask = sources == Source.POLICY  # (B, T)
+    turns = padded([row.turn_index for row in rows], np.int64(-1))
+    return mask, torch.where(mask, turns, -1)
+
+
+def take(batch: Batch, rows: Sequence[int], longest: int) -> Batch:
+    """The batch of some rows, all of each trajectory's, cut to `longest` tokens.
+
+    Denominators stay those of the whole step: a micro-batch's loss is its share of the step's.
+    """
+    pick = torch.tensor(list(rows))
+    whose, local = torch.unique(batch.trajectory[pick], return_inverse=True)
+    values = {f.name: getattr(batch, f.name) for f in fields(batch)}
+    for name, value in values.items():
+        if not isinstance(value, torch.Tensor) or value.numel() == 0:
+            continue
+        if name in PER_TRAJECTORY:
+            values[name] = value[whose]
+        elif name == "trajectory":
+            values[name] = local
+        else:
+            values[name] = value[pick, :longest]
+    return Batch(**values)
+
+
+def cut(rows: Sequence[Row], batch: Batch, numbers: Sequence[int], version: int) -> MicroBatch:
+    """The micro-batch of some rows; scored are the tokens with weight, or the action tokens."""
+    own = [rows[n] for n in numbers]
+    scored = [row.weight > 0 for row in own]
+    part = take(batch, numbers, max(len(row) for row in own))
+    return MicroBatch(strip(own, scored), part, version)
+
+
+def filler(version: int) -> MicroBatch:
+    """A micro-batch of the smallest size that weighs nothing."""
+    row = Row(
+        ids=np.zeros(2, dtype=np.int64),
+        sources=np.zeros(2, dtype=np.int8),
+        turn_index=np.zeros(2, dtype=np.int64),
+        logp_rollout=np.zeros(2, dtype=np.float32),
+        weight=np.zeros(2, dtype=np.float32),
+        trajectory=0,
+    )
+    nothing = strip([row], [np.array([False, True])])
+    return MicroBatch(nothing, read_batch([row]), version, empty=True)

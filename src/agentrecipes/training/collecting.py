@@ -1,0 +1,273 @@
+"""One RL iteration: pick tasks, collect, score, compute advantages once, pack.
+
+Law 5: advantages are computed on the whole batch, before it is split; denominators are global.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from agentrecipes.numerics.streams import derive
+from agentrecipes.recipe.schema import Stage
+from agentrecipes.records import Batch, Scored, Task, Trajectory
+from agentrecipes.rollout.collect import collect
+from agentrecipes.rollout.score import score
+from agentrecipes.rollout.setting import Job, Setting
+from agentrecipes.sampling.protocol import Plan
+from agentrecipes.training.batch import MicroBatch, collected_batch, cut, filler
+from agentrecipes.training.module import PolicyModule
+from agentrecipes.training.pack import micro_batches, partition
+from agentrecipes.training.rows import Row, trajectory_rows
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from agentrecipes.engines.protocol import Engine
+    from agentrecipes.rollout.chat import Chat
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a stage stands: plain values, all that a checkpoint needs beside the weights."""
+
+    iteration: int = 0  # iterations, or steps of a stage that reads data, that are done
+    policy_version: int = 0  # counts on through the run
+    curriculum: Mapping[str, Any] = field(default_factory=dict)
+    algorithm: Mapping[str, Any] = field(default_factory=dict)
+    extensions: int = 0  # of a stage that reads data, by the tripwire dead_type
+
+
+@dataclass(frozen=True, slots=True)
+class Sampler:
+    """What a collection needs beside its tasks."""
+
+    engine: Engine
+    chat: Chat
+    seed: int
+    stage: str
+
+    def setting(self, stage: Stage, position: Position, *, greedy: bool = False) -> Setting:
+        """How episodes are run in this iteration."""
+        rollout = stage.rollout
+        return Setting(
+            environment=stage.environment,
+            engine=self.engine,
+            chat=self.chat,
+            tokens=rollout.tokens,
+            tokens_per_turn=rollout.tokens_per_turn,
+            temperature=rollout.temperature,
+            greedy=greedy,
+            top_p=rollout.top_p,
+            order=rollout.order or rollout.engine.order,
+            concurrency=rollout.concurrency,
+            policy_version=position.policy_version,
+        )
+
+    def jobs(self, plans: Sequence[Plan], iteration: int, purpose: str) -> list[Job]:
+        """One job per attempt; a task that is planned twice gets new attempt numbers."""
+        seen: Counter[str] = Counter()
+        jobs = []
+        for plan in plans:
+            task, group = (
+                plan.task,
+                f"{iteration}-{plan.refill}-{plan.task.id}-{seen[plan.task.id]}",
+            )
+            first = plan.first + seen[task.id]
+            key = (self.seed, self.stage, iteration, purpose)
+            opening = derive(*key, "open", task.id, seen[task.id])
+            jobs += [
+                Job(task, group, first + n, plan.refill, opening, key) for n in range(plan.attempts)
+            ]
+            seen[task.id] += plan.attempts
+        return jobs
+
+
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """What one collection gave: micro-batches by optimizer step, and what to record of it."""
+
+    steps: tuple[tuple[MicroBatch, ...], ...]
+    scored: tuple[Scored, ...]
+    advantage_means: tuple[float, ...]
+    results: Mapping[str, float]  # task id → mean total, for the curriculum
+
+
+class Collector:
+    """Collects iterations of one stage."""
+
+    def __init__(self, sampler: Sampler, module: PolicyModule, forward_context: Any) -> None:
+        self._sampler = sampler
+        self._module = module
+        self._context = forward_context  # the precision of the trainer's own forward passes
+        self._tasks: Sequence[Task] | None = None
+
+    def iteration(self, stage: Stage, position: Position) -> Iteration:
+        """Collect and prepare the iteration after `position`."""
+        torch.manual_seed(
+            derive(self._sampler.seed, self._sampler.stage, position.iteration, "torch")
+        )
+        scored = self._collect(stage, position)
+        kept = [each for each in scored if each.total is not None]
+        rows = trajectory_rows([each.trajectory for each in kept])
+        empty = tuple(filled([], step_batches(stage), position.policy_version))
+        steps: tuple[tuple[MicroBatch, ...], ...] = ()
+        means: dict[int, float] = {}
+        if rows:
+            batch, cuts = self._prepare(stage, position, rows=rows, scored=kept)
+            steps = self._steps(stage, position, rows=rows, batch=batch, cuts=cuts)
+            means = _advantage_means(batch)
+        wanted = stage.trainer.minibatches * stage.trainer.epochs
+        steps += (empty,) * (wanted - len(steps))
+        numbers = iter(range(len(kept)))
+        advantage_means = tuple(
+            means.get(next(numbers), 0.0) if each.total is not None else float("nan")
+            for each in scored
+        )
+        return Iteration(steps, tuple(scored), advantage_means, _results(kept))
+
+    def _collect(self, stage: Stage, position: Position) -> list[Scored]:
+        rollout = stage.rollout
+        count, rounds = rollout.tasks, 0
+        scored: list[Scored] = []
+        while count:
+            plans = rollout.sampling.plan(
+                self._pick(stage, position, count, rounds), rollout.group_size
+            )
+            plans = [replace(plan, refill=rounds) for plan in plans]
+            jobs = self._sampler.jobs(plans, position.iteration, "rollout")
+            trajectories: list[Trajectory] = collect(jobs, self._sampler.setting(stage, position))
+            scored += score(trajectories, stage.rewards)
+            rounds += 1
+            groups: dict[str, list[Scored]] = {}
+            for each in scored:
+                groups.setdefault(each.trajectory.group, []).append(each)
+            count = rollout.sampling.refill(list(groups.values()), rounds)
+        return scored
+
+    def _pick(self, stage: Stage, position: Position, count: int, rounds: int) -> list[Task]:
+        if self._tasks is None:
+            self._tasks = stage.environment.tasks("train")
+        seed = derive(self._sampler.seed, self._sampler.stage, position.iteration, "tasks", rounds)
+        picked: list[Task] = stage.curriculum.pick(
+            position.curriculum, self._tasks, count=count, seed=seed
+        )
+        return picked
+
+    def _prepare(
+        self, stage: Stage, position: Position, *, rows: list[Row], scored: list[Scored]
+    ) -> tuple[Batch, list[list[int]]]:
+        """The whole batch with its advantages, and the row numbers of each optimizer step."""
+        algorithm = stage.algorithm
+        kl = getattr(algorithm, "kl", None)
+        coefficient = 0.0 if kl is None else kl.in_force(position.algorithm)
+        batch = collected_batch(rows, scored, coefficient)
+        cuts = _split(batch, stage.trainer.minibatches)
+        if not _exact(stage) or algorithm.needs.value or algorithm.needs.reference:
+            batch = self._passes(stage, rows, batch)
+        batch = replace(batch, advantage=algorithm.advantages(batch))
+        return replace(batch, value_target=algorithm.value_targets(batch)), cuts
+
+    def _passes(self, stage: Stage, rows: list[Row], batch: Batch) -> Batch:
+        """The batch with what the trainer says of it at the start of the iteration."""
+        needs, temperature = stage.algorithm.needs, stage.rollout.temperature
+        shape = batch.action_mask.shape
+        logp, values, ref = torch.zeros(shape), torch.zeros(shape), torch.zeros(shape)
+        for part in partition(rows, stage.trainer.tokens_per_batch, len(rows)):
+            micro = cut(rows, batch, part, 0).to(self._module.device)
+            longest = micro.batch.action_mask.shape[1]
+            with torch.no_grad(), self._context():
+                out = self._module(micro.strip, temperature=temperature, value=needs.value)
+                logp[part, :longest] = out.logp.cpu()
+                if out.value is not None:
+                    values[part, :longest] = out.value.cpu()
+                if needs.reference:
+                    frozen = self._module(micro.strip, temperature=temperature, reference=True)
+                    ref[part, :longest] = frozen.logp.cpu()
+        return replace(
+            batch,
+            logp_old=logp,
+            values_old=values if needs.value else batch.values_old,
+            logp_ref=ref if needs.reference else batch.logp_ref,
+        )
+
+    def _steps(
+        self,
+        stage: Stage,
+        position: Position,
+        *,
+        rows: list[Row],
+        batch: Batch,
+        cuts: list[list[int]],
+    ) -> tuple[tuple[MicroBatch, ...], ...]:
+        """Micro-batches of every optimizer step of the iteration, fillers included."""
+        most = step_batches(stage)
+        steps: list[tuple[MicroBatch, ...]] = []
+        for numbers in cuts * stage.trainer.epochs:
+            own = [rows[n] for n in numbers]
+            whole = _denominators(batch, numbers)
+            made = []
+            for part in partition(own, stage.trainer.tokens_per_batch, most):
+                micro = cut(rows, whole, [numbers[n] for n in part], position.policy_version)
+                made.append(replace(micro, exact=_exact(stage)))
+            steps.append(tuple(filled(made, most, position.policy_version)))
+        return tuple(steps)
+
+
+def step_batches(stage: Stage) -> int:
+    """Micro-batches in one optimizer step of a collecting stage, fixed by the recipe's budgets."""
+    rollout = stage.rollout
+    trajectories = -(-rollout.tasks * rollout.group_size // stage.trainer.minibatches)
+    return micro_batches(trajectories, rollout.tokens, stage.trainer.tokens_per_batch)
+
+
+def filled(made: list[MicroBatch], most: int, version: int) -> list[MicroBatch]:
+    """`most` micro-batches: those that were made, then fillers."""
+    return made + [filler(version)] * (most - len(made))
+
+
+def _exact(stage: Stage) -> bool:
+    """Whether the ratio is 1 by construction: one optimizer step on what these weights sampled."""
+    return (
+        stage.trainer.minibatches == 1 and stage.trainer.epochs == 1 and stage.rollout.max_lag == 0
+    )
+
+
+def _split(batch: Batch, minibatches: int) -> list[list[int]]:
+    """Row numbers by optimizer step: whole trajectories in their order, equally many each."""
+    count = len(batch.returns)
+    ends = [count * (part + 1) // minibatches for part in range(minibatches)]
+    parts: list[list[int]] = [[] for _ in range(minibatches)]
+    for row, whose in enumerate(batch.trajectory.tolist()):
+        parts[next(n for n, end in enumerate(ends) if whose < end)].append(row)
+    return [part for part in parts if part]
+
+
+def _denominators(batch: Batch, numbers: list[int]) -> Batch:
+    """The batch with the denominators of the optimizer step that trains on these rows."""
+    pick = torch.tensor(numbers)
+    return replace(
+        batch,
+        action_tokens=float(batch.action_mask[pick].sum()),
+        sequences=float(len(torch.unique(batch.trajectory[pick]))),
+    )
+
+
+def _advantage_means(batch: Batch) -> dict[int, float]:
+    """Trajectory → mean advantage over its action tokens."""
+    sums: Tensor = torch.zeros(len(batch.returns), dtype=batch.advantage.dtype)
+    counts = torch.zeros(len(batch.returns), dtype=batch.advantage.dtype)
+    sums.index_add_(0, batch.trajectory, batch.advantage.sum(1))
+    counts.index_add_(0, batch.trajectory, batch.action_mask.sum(1).to(counts.dtype))
+    return dict(enumerate((sums / counts.clamp(min=1)).tolist()))
+
+
+def _results(scored: Sequence[Scored]) -> dict[str, float]:
+    totals: dict[str, list[float]] = {}
+    for each in scored:
+        totals.setdefault(each.trajectory.task.id, []).append(float(each.total or 0.0))
+    return {task: sum(own) / len(own) for task, own in totals.items()}

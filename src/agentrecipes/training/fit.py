@@ -1,0 +1,91 @@
+"""A Lightning Trainer over a sized dataset that pulls: one epoch is one iteration.
+
+The length is on purpose. Lightning prefetches a batch from an unsized dataset, and asks for the
+first one before the epoch has begun: both would be sampled from weights one update too old.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import lightning as L
+import torch
+from torch.utils.data import DataLoader, IterableDataset
+
+from agentrecipes.recipe.schema import Trainer
+from agentrecipes.training.batch import MicroBatch
+from agentrecipes.training.module import PolicyModule
+from agentrecipes.training.strategies import strategy
+
+
+class Pulled(IterableDataset[MicroBatch]):
+    """`length` micro-batches an epoch, made when the trainer asks for the first of them."""
+
+    def __init__(self, pull: Callable[[], Iterator[MicroBatch]], length: int) -> None:
+        self._pull = pull
+        self._length = length
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[MicroBatch]:
+        return self._pull()
+
+
+class EpochEnd(L.Callback):
+    """Calls back after every optimizer step and every epoch; either may ask to stop."""
+
+    def __init__(self, after_step: Callable[[], bool], after_epoch: Callable[[], bool]) -> None:
+        self._after_step = after_step
+        self._after_epoch = after_epoch
+
+    def on_train_batch_end(self, trainer: L.Trainer, *_: Any) -> None:
+        if not trainer.fit_loop._should_accumulate() and self._after_step():
+            trainer.should_stop = True
+
+    def on_train_epoch_end(self, trainer: L.Trainer, *_: Any) -> None:
+        if self._after_epoch():
+            trainer.should_stop = True
+
+
+def trainer(fields: Trainer, *, epochs: int, accumulate: int, callback: L.Callback) -> L.Trainer:
+    """A Trainer that logs, saves and prints nothing of its own."""
+    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
+    return L.Trainer(
+        accelerator=fields.accelerator,
+        strategy=strategy(fields),
+        devices=fields.devices,
+        num_nodes=fields.nodes,
+        precision="bf16-mixed" if fields.precision == "bf16" else "32-true",
+        max_epochs=epochs,
+        accumulate_grad_batches=accumulate,
+        gradient_clip_val=fields.gradient_clip,
+        callbacks=[callback],
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        use_distributed_sampler=False,
+        num_sanity_val_steps=0,
+    )
+
+
+def fit(made: L.Trainer, module: PolicyModule, batches: Pulled) -> None:
+    """Run the epochs. Batches are made in this process: workers would sample stale weights."""
+    loader: DataLoader[MicroBatch] = DataLoader(batches, batch_size=None, num_workers=0)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*does not have many workers.*")
+        warnings.filterwarnings("ignore", message=".*GPU available but not used.*")
+        warnings.filterwarnings("ignore", message=".*is an iterable dataset.*|.*IterableDataset.*")
+        made.fit(module, loader)
+
+
+def precision_context(fields: Trainer) -> Callable[[], Any]:
+    """The context of forward passes outside the Trainer: the precision that it uses itself."""
+    if fields.precision == "bf16":
+        kind = "cuda" if torch.cuda.is_available() and fields.accelerator != "cpu" else "cpu"
+        return lambda: torch.autocast(kind, dtype=torch.bfloat16)
+    return lambda: torch.autocast("cpu", enabled=False)

@@ -1,0 +1,78 @@
+"""The policy as a run holds it: network, tokenizer, chat; it passes from stage to stage."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from agentrecipes.models.protocol import Model
+from agentrecipes.models.value_head import value_head
+from agentrecipes.recipe.schema import Stage
+from agentrecipes.rollout.chat import Chat
+from agentrecipes.training import optimizer as optimizers
+from agentrecipes.training.checkpoints import read_tensors, write_tensors
+from agentrecipes.training.module import PolicyModule
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Built once a run."""
+
+    module: PolicyModule
+    tokenizer: Any
+    chat: Chat
+
+    @classmethod
+    def build(cls, part: Model, seed: int) -> Policy:
+        """The recipe's model with fresh or loaded weights."""
+        tokenizer = part.tokenizer()
+        module = PolicyModule(part.build(seed), None)
+        return cls(module, tokenizer, Chat(tokenizer))
+
+    def prepare(self, stage: Stage, reference: Path) -> None:
+        """Give the module what `stage` needs: value head, reference and a new optimizer.
+
+        The reference is the policy as the stage begins; it is kept in the file `reference`, so that
+        a resumed stage compares with the same one. With an adapter, it is the adapter switched off.
+        """
+        needs, module = stage.algorithm.needs, self.module
+        if needs.value and module.value_head is None:
+            module.value_head = value_head(module.model.config)
+        module.keep_reference(None)
+        if needs.reference and not hasattr(module.model, "disable_adapter"):
+            if not reference.exists():
+                write_tensors(reference, dict(module.model.state_dict()))
+            frozen = copy.deepcopy(module.model).requires_grad_(False).eval()
+            frozen.load_state_dict(read_tensors(reference))
+            module.keep_reference(frozen)
+        module.optimizer = optimizers.build(stage.optimizer, module.groups())
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint keeps: trainable tensors, the value head and the optimizer."""
+        module = self.module
+        trained = {n: p.detach() for n, p in module.model.named_parameters() if p.requires_grad}
+        return {
+            "model": trained,
+            "value_head": None if module.value_head is None else module.value_head.state_dict(),
+            "optimizer": None if module.optimizer is None else module.optimizer.state_dict(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take weights and value head back; the optimizer follows when its stage is prepared."""
+        own = dict(self.module.model.named_parameters())
+        with torch.no_grad():
+            for name, tensor in state["model"].items():
+                own[name].copy_(tensor)
+        if state["value_head"] is not None:
+            self.module.value_head = value_head(self.module.model.config)
+            self.module.value_head.load_state_dict(state["value_head"])
+
+    def restore_optimizer(self, state: Mapping[str, Any]) -> None:
+        """Take the optimizer's state back, after `prepare`."""
+        if state["optimizer"] is not None and self.module.optimizer is not None:
+            self.module.optimizer.load_state_dict(state["optimizer"])

@@ -1,0 +1,190 @@
+"""Stages that read data: demonstrations as rows, and which of them each optimizer step gets.
+
+Everything is a function of the step, so that any step can be made again without the ones before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from agentrecipes.demonstrations.protocol import Demonstration, Demonstrations
+from agentrecipes.environments.protocol import Environment
+from agentrecipes.environments.renaming import permutation
+from agentrecipes.numerics.streams import derive
+from agentrecipes.records import Source
+from agentrecipes.rollout.chat import Chat
+from agentrecipes.training.batch import MicroBatch, cut, filler, read_batch
+from agentrecipes.training.pack import partition
+from agentrecipes.training.rows import Row
+
+LEADS = (" ", "\n", "")  # what may stand before a word within its token
+BUCKET = 8  # steps whose rows are sorted by length together, so that similar lengths meet
+
+
+@dataclass(frozen=True)
+class NameTokens:
+    """Interchangeable names as token ids, where each form of each name is a single token."""
+
+    ids: np.ndarray  # (forms, names) int64
+    vocabulary: int
+
+    @classmethod
+    def of(cls, chat: Chat, symbols: frozenset[str]) -> NameTokens | None:
+        """The names' tokens; None where there are no names, or one of them takes several tokens."""
+        forms = [[chat.encode(lead + name) for name in sorted(symbols)] for lead in LEADS]
+        whole = [form for form in forms if all(len(ids) == 1 for ids in form)]
+        if not symbols or not whole:
+            return None
+        ids = np.array([[own[0] for own in form] for form in whole], dtype=np.int64)
+        return cls(ids, int(ids.max()) + 1)
+
+    def renamed(self, ids: np.ndarray, seed: int) -> np.ndarray:
+        """`ids` (T,) under the permutation of names that `seed` stands for."""
+        table = np.arange(max(self.vocabulary, int(ids.max()) + 1))
+        order = permutation(self.ids.shape[1], seed)
+        for form in self.ids:
+            table[form] = form[order]
+        return table[ids]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Demonstrations in a fixed shuffled order, pass after pass, each use under fresh names."""
+
+    demonstrations: Demonstrations
+    environment: Environment
+    chat: Chat
+    seed: int
+    observation_weight: float
+    rows_per_step: int
+    tokens_per_batch: int
+    row_tokens: int  # longest row; a longer demonstration is cut at its end
+
+    @cached_property
+    def drawn(self) -> Sequence[Demonstration]:
+        """All demonstrations, in the order of the part."""
+        return self.demonstrations.draw(self.environment, derive(self.seed, "demonstrations"))
+
+    def numbers(self, step: int) -> list[int]:
+        """The demonstrations of an optimizer step, counted from 0.
+
+        A bucket of steps is drawn together, sorted by length and dealt to its steps in random
+        order: rows of one step are alike in length, and steps are not sorted.
+        """
+        block, inside = divmod(step, BUCKET)
+        count, size = len(self.drawn), BUCKET * self.rows_per_step
+        picked: list[int] = []
+        for place in range(block * size, (block + 1) * size):
+            cycle, offset = divmod(place, count)
+            picked.append(int(self._order(cycle)[offset]))
+        picked.sort(key=lambda n: (self._lengths[n], n))
+        deal = np.random.default_rng(derive(self.seed, "deal", block)).permutation(BUCKET)
+        first = int(deal[inside]) * self.rows_per_step
+        return picked[first : first + self.rows_per_step]
+
+    def _order(self, cycle: int) -> np.ndarray:
+        if cycle not in self._orders:
+            random = np.random.default_rng(derive(self.seed, "order", cycle))
+            self._orders.clear()
+            self._orders[cycle] = random.permutation(len(self.drawn))
+        return self._orders[cycle]
+
+    @cached_property
+    def _orders(self) -> dict[int, np.ndarray]:
+        return {}
+
+    @cached_property
+    def _lengths(self) -> list[int]:
+        return [sum(len(a) + len(o) for a, o in each.turns) for each in self.drawn]
+
+    def rows(self, step: int) -> list[Row]:
+        """The rows of an optimizer step."""
+        return [
+            self._told(number, place, derive(self.seed, "restate", step, place))
+            for place, number in enumerate(self.numbers(step))
+        ]
+
+    def _told(self, number: int, place: int, seed: int) -> Row:
+        """A demonstration under names of its own.
+
+        Where every name is one token, the ids of the written row are permuted: the same as writing it
+        again under the new names and tokenising that, at a tenth of the time.
+        """
+        names = self._names
+        if names is None:
+            told = self.demonstrations.restate(self.drawn[number], self.environment, seed)
+            return self._weighted(demonstration_row(told, self.chat, place, self.environment))
+        if number not in self._written:
+            row = demonstration_row(self.drawn[number], self.chat, 0, self.environment)
+            self._written[number] = self._weighted(row)
+        row = self._written[number]
+        return replace(row, ids=names.renamed(row.ids, seed), trajectory=place)
+
+    @cached_property
+    def _written(self) -> dict[int, Row]:
+        return {}
+
+    @cached_property
+    def _names(self) -> NameTokens | None:
+        return NameTokens.of(self.chat, self.environment.symbols)
+
+    def _weighted(self, row: Row) -> Row:
+        """The row with observations and prompt at their weight, cut to the longest row."""
+        weight = np.where(row.sources == Source.POLICY, row.weight, self.observation_weight)
+        whole = replace(row, weight=weight.astype(np.float32))
+        if len(row) <= self.row_tokens:
+            return whole
+        keep = self.row_tokens
+        return Row(
+            ids=whole.ids[:keep],
+            sources=whole.sources[:keep],
+            turn_index=whole.turn_index[:keep],
+            logp_rollout=whole.logp_rollout[:keep],
+            weight=whole.weight[:keep],
+            trajectory=whole.trajectory,
+        )
+
+    def micro_batches(self, step: int, most: int) -> list[MicroBatch]:
+        """`most` micro-batches for an optimizer step, fillers included."""
+        rows = self.rows(step)
+        batch = read_batch(rows)
+        made = [
+            cut(rows, batch, part, step) for part in partition(rows, self.tokens_per_batch, most)
+        ]
+        return made + [filler(step)] * (most - len(made))
+
+
+def demonstration_row(
+    told: Demonstration, chat: Chat, number: int, environment: Environment
+) -> Row:
+    """One row of a written episode, tokenised piece by piece as the rollout would have."""
+    ids, sources = chat.prompt(told.messages)
+    all_ids, all_sources = list(ids), list(sources)
+    turns = [0] * len(ids)
+    weight = [1.0] * len(ids)
+    role = environment.protocol.observation_role
+    for turn, ((action, observation), own) in enumerate(zip(told.turns, told.weights, strict=True)):
+        last = turn == len(told.turns) - 1
+        ended = last or role != "inline"  # the assistant's message ends here
+        new_ids = [*chat.encode(action), *([chat.eos] if ended else [])]
+        new_sources = [Source.POLICY] * len(new_ids)
+        if not last:
+            shown, labels = chat.observation(observation, role, ended=ended)
+            new_ids += shown
+            new_sources += labels
+        all_ids += new_ids
+        all_sources += new_sources
+        turns += [turn] * len(new_ids)
+        weight += [own] * len(new_ids)
+    return Row(
+        ids=np.array(all_ids, dtype=np.int64),
+        sources=np.array(all_sources, dtype=np.int8),
+        turn_index=np.array(turns, dtype=np.int64),
+        logp_rollout=np.zeros(len(all_ids), dtype=np.float32),
+        weight=np.array(weight, dtype=np.float32),
+        trajectory=number,
+    )

@@ -1,0 +1,110 @@
+"""What a running stage leaves behind: metrics, tables, traces, progress and checkpoints."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from agentrecipes.health.metrics import flat_metrics, rollout_metrics
+from agentrecipes.tracking.protocol import Tracker
+from agentrecipes.tracking.tables import MetricRow, Place, Tables
+from agentrecipes.training.collecting import Iteration, Position
+from agentrecipes.training.evaluation import Evaluated
+from agentrecipes.training.progress import Progress
+
+EVERY = 10  # optimizer steps of a reading stage whose mean is one point of the curve
+
+
+@dataclass
+class Recorder:
+    """Observer of one stage. Writes what happened; decides nothing but when to evaluate."""
+
+    stage: str
+    tables: Tables
+    tracker: Tracker
+    progress: Progress
+    stop: Callable[[], bool]
+    save: Callable[[Position], None]
+    evaluate: Callable[[Position], None]
+    every: int  # iterations between evaluations; 0 for never
+    began: float  # time.perf_counter() when the run began
+    offset: int = 0  # steps of earlier stages: the tracker's axis goes on through the run
+    _rows: list[MetricRow] = field(default_factory=list)
+    _recent: list[Mapping[str, float]] = field(default_factory=list)
+
+    def wants_stop(self) -> bool:
+        return self.stop()
+
+    def step(self, step: int, figures: Mapping[str, float]) -> None:
+        """Keep the mean of every few steps: with rows sorted by length one step says nothing."""
+        self._recent.append(figures)
+        if (step + 1) % EVERY:
+            return
+        names = {name for each in self._recent for name in each}
+        mean = {
+            n: sum(e.get(n, 0.0) for e in self._recent) / len(self._recent) for n in sorted(names)
+        }
+        self._recent.clear()
+        self._keep(step + 1, step + 1, mean)
+        self.progress.advance(step + 1, mean)
+
+    def iteration(
+        self, after: Position, collected: Iteration, figures: Mapping[str, float]
+    ) -> None:
+        """Record the iteration that led to `after`, then evaluate where an evaluation is due."""
+        number = after.iteration - 1  # updates that its weights had seen
+        place = Place(self.stage, number, "train", "sampled")
+        self.tables.trajectories(collected.scored, place, advantage_means=collected.advantage_means)
+        values = {**rollout_metrics(collected.scored), **figures}
+        self._keep(number, after.iteration, values)
+        self._write(f"{number:08d}")
+        self.progress.advance(after.iteration, values)
+        if self.every and after.iteration % self.every == 0:
+            self.evaluate(after)
+
+    def checkpoint(self, position: Position) -> None:
+        self._write(f"{position.iteration:08d}")
+        self.save(position)
+
+    def _keep(self, iteration: int, step: int, values: Mapping[str, float]) -> None:
+        seconds = time.perf_counter() - self.began
+        self._rows += [
+            MetricRow(iteration, step, name, value, seconds) for name, value in values.items()
+        ]
+        self.tracker.metrics(values, self.offset + step)
+
+    def _write(self, name: str) -> None:
+        if self._rows:
+            self.tables.metrics(self.stage, self._rows, name=name)
+            self._rows = []
+
+
+def record_evaluations(
+    found: Sequence[Evaluated], *, tables: Tables, tracker: Tracker, progress: Progress, step: int
+) -> None:
+    """Write evaluations to the tables, the tracker (with some traces) and the watcher."""
+    for each in found:
+        tables.trajectories(each.scored, each.place)
+        tables.evaluations(each.rows)
+        tracker.metrics(flat_metrics(each.rows), step)
+        tracker.trace(each.scored, each.place)
+        for row in each.rows:
+            progress.evaluation(as_dict(row))
+
+
+def as_dict(row: object) -> dict[str, object]:
+    """An evaluation row with the keys of the summary."""
+    names = (
+        "stage",
+        "iteration",
+        "split",
+        "mode",
+        "metric",
+        "value",
+        "tasks",
+        "standard_error",
+        "by",
+        "rounds_mean",
+    )
+    return {name: getattr(row, name) for name in names}

@@ -1,0 +1,216 @@
+"""Advantages, value targets and losses of every algorithm, as loops over tokens."""
+
+from __future__ import annotations
+
+import math
+from statistics import fmean
+
+from algorithms.loops import (
+    Attempt,
+    by_group,
+    divergence,
+    gae,
+    kind_of,
+    on_tokens,
+    penalties,
+    rewards,
+    step_rewards,
+    steps,
+    to_go,
+    whitened,
+)
+
+Nested = list[list[float]]  # [trajectory][token]
+
+
+def everywhere(all_of: list[Attempt], values: list[float]) -> Nested:
+    return [[value] * len(one.tokens) for one, value in zip(all_of, values, strict=True)]
+
+
+def totals(part, all_of, beta) -> list[float]:
+    return [one.total - sum(penalties(part, one, beta)) for one in all_of]
+
+
+def groups(all_of) -> list[int]:
+    return [one.group for one in all_of]
+
+
+def group_relative(part, all_of, beta) -> Nested:
+    values = totals(part, all_of, beta)
+    return everywhere(all_of, by_group(values, groups(all_of), part.std, part.epsilon))
+
+
+def rloo(part, all_of, beta) -> Nested:
+    values = totals(part, all_of, beta)
+    result = []
+    for n, one in enumerate(all_of):
+        others = [values[m] for m, o in enumerate(all_of) if o.group == one.group and m != n]
+        result.append(values[n] - fmean(others))
+    return everywhere(all_of, result)
+
+
+def reward_to_go(part, all_of, beta) -> Nested:
+    result = [to_go(rewards(part, one, beta), part.gamma) for one in all_of]
+    return whitened(result) if part.whiten else result
+
+
+def baseline(part, all_of, beta) -> Nested:
+    values = by_group(totals(part, all_of, beta), groups(all_of), "none")
+    result = everywhere(all_of, values)
+    return whitened(result) if part.whiten else result
+
+
+def ppo_raw(part, all_of, beta) -> Nested:
+    return [
+        gae(rewards(part, one, beta), [t.value_old for t in one.tokens], part.gamma, part.lam)
+        for one in all_of
+    ]
+
+
+def ppo(part, all_of, beta) -> Nested:
+    result = ppo_raw(part, all_of, beta)
+    return whitened(result) if part.whiten else result
+
+
+def step_raw(part, all_of, beta) -> Nested:
+    result = []
+    for one in all_of:
+        values = [one.tokens[places[0]].value_old for places in steps(one)]
+        result.append(gae(step_rewards(part, one, beta), values, part.gamma, part.lam))
+    return result
+
+
+def step_ppo(part, all_of, beta) -> Nested:
+    result = step_raw(part, all_of, beta)
+    by_step = whitened(result) if part.whiten else result
+    return [on_tokens(one, values) for one, values in zip(all_of, by_step, strict=True)]
+
+
+def turn_grpo(part, all_of, beta) -> Nested:
+    given = [step_rewards(part, one, beta) for one in all_of]
+    relative = [[0.0] * len(one) for one in given]
+    for turn in range(max(len(one) for one in given)):
+        going_on = [n for n, one in enumerate(given) if len(one) - 1 > turn]
+        values = by_group(
+            [given[n][turn] for n in going_on], [all_of[n].group for n in going_on], part.std
+        )
+        for n, value in zip(going_on, values, strict=True):
+            relative[n][turn] = value
+    outcome = by_group([one[-1] for one in given], groups(all_of), part.std)
+    for one, value in zip(relative, outcome, strict=True):
+        one[-1] = value
+    return [on_tokens(one, to_go(r, part.gamma)) for one, r in zip(all_of, relative, strict=True)]
+
+
+def gigpo(part, all_of, beta) -> Nested:
+    returns = [to_go(step_rewards(part, one, beta), part.gamma) for one in all_of]
+    flat = [x for one in returns for x in one]
+    keys = [
+        (one.group, one.states[one.tokens[places[0]].turn])
+        for one in all_of
+        for places in steps(one)
+    ]
+    relative = iter(by_group(flat, keys, part.std, part.epsilon))
+    by_step = [[next(relative) for _ in one] for one in returns]
+    whole = group_relative(part, all_of, beta)
+    turn = [on_tokens(one, values) for one, values in zip(all_of, by_step, strict=True)]
+    return [
+        [w + part.step_weight * t for w, t in zip(ws, ts, strict=True)]
+        for ws, ts in zip(whole, turn, strict=True)
+    ]
+
+
+ADVANTAGES = {
+    **dict.fromkeys(("grpo", "dapo", "dr_grpo", "gspo", "cispo", "sapo"), group_relative),
+    **dict.fromkeys(("reinforce", "reinforce_pp"), reward_to_go),
+    **dict.fromkeys(("step_ppo", "vl_dac"), step_ppo),
+    "rloo": rloo,
+    "reinforce_pp_baseline": baseline,
+    "ppo": ppo,
+    "turn_grpo": turn_grpo,
+    "gigpo": gigpo,
+}
+
+
+def bounded(x: float, low: float | None, high: float | None) -> float:
+    x = x if low is None else max(x, low)
+    return x if high is None else min(x, high)
+
+
+def clip(part, ratio: float) -> float:
+    low = None if part.clip_low is None else 1 - part.clip_low
+    return bounded(ratio, low, None if part.clip_high is None else 1 + part.clip_high)
+
+
+def clipped(part, ratio: float, advantage: float) -> float:
+    value = min(ratio * advantage, clip(part, ratio) * advantage)
+    if advantage < 0 and part.dual_clip is not None:
+        return max(value, part.dual_clip * advantage)
+    return value
+
+
+def objective(part, one: Attempt, n: int, advantage: float) -> float:
+    """What is maximised at token n, before aggregation."""
+    token = one.tokens[n]
+    ratio = math.exp(token.logp - token.old)
+    name = part.part_name
+    if name == "reinforce":
+        return advantage * token.logp
+    if name == "cispo":
+        return clip(part, ratio) * advantage * token.logp
+    if name == "sapo":
+        tau = part.tau_positive if advantage > 0 else part.tau_negative
+        return 4 / tau / (1 + math.exp(-tau * (ratio - 1))) * advantage
+    if name == "gspo":
+        ratio = math.exp(fmean(t.logp - t.old for t in one.tokens))
+    return clipped(part, ratio, advantage)
+
+
+def weight(part, one: Attempt, n: int) -> float:
+    if part.importance is None:
+        return 1.0
+    gaps = [t.old - t.rollout for t in one.tokens]
+    gap = sum(gaps) if part.importance.level == "sequence" else gaps[n]
+    return min(math.exp(gap), part.importance.cap)
+
+
+def aggregate(part, values: Nested) -> float:
+    if part.aggregation == "token_mean":
+        return fmean(x for one in values for x in one)
+    if part.aggregation == "sequence_mean":
+        return fmean(fmean(one) for one in values)
+    return fmean(sum(one) / (part.max_tokens or 2048) for one in values)
+
+
+def value_loss(part, all_of, beta) -> float:
+    by_step = part.part_name in ("step_ppo", "vl_dac")
+    raw = (step_raw if by_step else ppo_raw)(part, all_of, beta)
+    errors = []
+    for one, estimates in zip(all_of, raw, strict=True):
+        tokens = [one.tokens[p[0]] for p in steps(one)] if by_step else one.tokens
+        for token, estimate in zip(tokens, estimates, strict=True):
+            target = token.value_old + estimate
+            error = (token.value - target) ** 2
+            if part.value_clip is not None:
+                low, high = token.value_old - part.value_clip, token.value_old + part.value_clip
+                error = max(error, (bounded(token.value, low, high) - target) ** 2)
+            errors.append(error / 2)
+    return fmean(errors)
+
+
+def loss(part, all_of: list[Attempt], advantages: Nested, beta: float) -> float:
+    """The whole loss of one optimizer step."""
+    gains = [
+        [objective(part, one, n, a) * weight(part, one, n) for n, a in enumerate(row)]
+        for one, row in zip(all_of, advantages, strict=True)
+    ]
+    total = -aggregate(part, gains)
+    if part.kl.place == "loss":
+        kind = kind_of(part.kl)
+        terms = [[divergence(kind, t.logp - t.ref) for t in one.tokens] for one in all_of]
+        total += beta * aggregate(part, terms)
+    if part.entropy:
+        total -= part.entropy * aggregate(part, [[t.entropy for t in o.tokens] for o in all_of])
+    if part.needs.value:
+        total += part.value_coefficient * value_loss(part, all_of, beta)
+    return total

@@ -1,0 +1,6 @@
+"""The only tolerances of the suite. Anything looser than these needs a reason here."""
+
+EXACT = {"rtol": 0.0, "atol": 0.0}
+FLOAT64 = {"rtol": 1e-9, "atol": 1e-9}
+FLOAT32 = {"rtol": 1e-5, "atol": 1e-6}
+BFLOAT16 = {"rtol": 1e-2, "atol": 1e-2}
