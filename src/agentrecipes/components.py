@@ -271,11 +271,11 @@ class PartOf:
 class FileName:
     """Marks a text field that names a file: ``path: Annotated[str, FileName("data")]``.
 
-    The recipe keeps what was written. The part that is built gets an absolute path: a relative one
-    starts at the folder of the recipe file, or where the user stands if it was typed. ``data`` must
-    exist, in the recipe's folder unless the user typed it. ``hub`` is a name on a hub, unless a folder
-    of that name lies in the recipe's folder. ``text`` is a text, or the name of a ``.txt``, ``.md`` or
-    ``.jinja`` file, and the part gets its text.
+    The recipe keeps what was written. The part that is built gets an absolute path: a relative
+    one starts at the folder of the recipe file, or where the user stands if it was typed. ``data``
+    must exist, in the recipe's folder unless the user typed it. ``hub`` is a name on a hub, unless
+    a folder of that name lies in the recipe's folder. ``text`` is a text, or the name of a
+    ``.txt``, ``.md`` or ``.jinja`` file, and the part gets its text.
     """
 
     def __init__(self, what: Literal["data", "hub", "text"] = "data") -> None:

@@ -26,7 +26,7 @@ def is_schedule(value: object) -> bool:
 def fault(schedule: Mapping[str, Any]) -> str | None:
     """What is wrong with a schedule, in the author's words, or None."""
     kind = schedule["schedule"]
-    if kind not in KEYS:
+    if not isinstance(kind, str) or kind not in KEYS:
         return f"no schedule is called {kind!r}; known are {', '.join(sorted(KEYS))}"
     given = set(schedule) - {"schedule"}
     if missing := sorted(KEYS[kind] - given):

@@ -32,6 +32,19 @@ def test_plain_lines_tell_the_stage_the_figures_and_the_time_left():
     ]
 
 
+def test_a_stage_that_is_extended_has_no_time_left():
+    said, now = [], iter([0.0, 10.0, 11.0, 30.0])
+    lines = Lines(said.append, lambda: next(now))
+    lines.stage("imitate", "sft", 10)
+    lines.advance(10, {"loss/total": 2.0})
+    lines.advance(11, {"loss/total": 1.0})  # 1 s after the last line
+    lines.advance(20, {"loss/total": 0.5})
+    assert said[1:] == [
+        "imitate: 10/10  loss/total 2  0s left",
+        "imitate: 20/20  loss/total 0.5  0s left",
+    ]
+
+
 def test_an_evaluation_is_one_line():
     expected = "reinforce 10  dev sampled  exact_match 0.840 ± 0.020 (150 tasks)"
     assert evaluation_line(ROW) == expected

@@ -2,25 +2,21 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 
 import pytest
 from pyarrow import parquet
 from tests.cli.snapshot import check_snapshot, settled
 
-from agentrecipes.analysis.query import Result
 from agentrecipes.cli.main import main
-from agentrecipes.cli.query import written
-
-RESULT = Result(("run", "value"), ("VARCHAR", "DOUBLE"), (("a,b", 0.5), ("c", None)), 0.0)
 
 
-def test_rows_are_written_as_table_csv_and_an_array_of_objects():
-    assert written(RESULT, "table").splitlines() == ["run  value", "a,b    0.5", "c        -"]
-    assert written(RESULT, "csv") == 'run,value\n"a,b",0.5\nc,'
-    assert json.loads(written(RESULT, "json")) == [
-        {"run": "a,b", "value": 0.5},
-        {"run": "c", "value": None},
-    ]
+def made_run(name, **summary: object) -> None:
+    """A run's folder, as far as the list of runs looks at it."""
+    folder = Path("runs") / name
+    folder.mkdir(parents=True)
+    (folder / "recipe.yaml").write_text("name: small\n")
+    (folder / "summary.json").write_text(json.dumps({"run": name, **summary}))
 
 
 def test_a_select_answers_where_nothing_has_run(command):
@@ -58,4 +54,20 @@ def test_without_sql_the_named_queries_are_listed(command):
 
 def test_runs_are_an_empty_list_where_nothing_has_run(command):
     assert command("runs").out == "no runs yet\n"
-    assert json.loads(command("runs", "--json").out) == {"runs": []}
+    assert json.loads(command("runs", "--format", "json").out) == []
+    assert json.loads(command("runs", "--json").out)["rows"] == []
+
+
+def test_runs_are_listed_with_their_last_value(command):
+    made_run("a", status="finished", seed=7, evaluations=[{"metric": "f1", "value": 0.5}])
+    made_run("b", status="stopped", seed=8)
+    [first, second] = sorted(
+        json.loads(command("runs", "--format", "json").out), key=lambda row: row["run"]
+    )
+    assert (first["status"], first["metric"], first["value"]) == ("finished", "f1", 0.5)
+    assert (second["status"], second["seed"], second["value"]) == ("stopped", 8, None)
+    told = json.loads(command("runs", "--json").out)
+    assert set(told) == {"columns", "rows", "seconds"}
+    assert len(told["rows"]) == 2
+    assert command("runs").out.splitlines()[0].split()[:3] == ["run", "status", "metric"]
+    assert command("runs", "--runs-dir", "elsewhere").out == "no runs yet\n"

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 from tests.cli.snapshot import check_snapshot, settled
-from tests.cli.test_recipes import SMALL
+from tests.cli.test_recipe_commands import SMALL
 
-from agentrecipes.cli.run import differences
+from agentrecipes.cli.run import compare_lock, recipe_of
+from agentrecipes.recipe.load import load
+from agentrecipes.recipe.lock import lock
 
 
 @pytest.fixture
@@ -88,15 +90,58 @@ def test_a_lock_that_is_not_there_stops_the_command(command, small):
     assert "no lock file 'nowhere.lock'" in done.err
 
 
-def test_what_differs_from_a_lock_is_named_with_both_values():
-    wanted = {"packages": {"torch": "2.13.0", "gone": "1"}, "seed": 3}
-    found = {"packages": {"torch": "2.13.1", "new": "2"}, "seed": 3}
-    assert differences(wanted, found) == [
-        "packages.torch is '2.13.1', but '2.13.0' was locked",
-        "packages.gone is None, but '1' was locked",
-        "packages.new is '2', but None was locked",
-    ]
-    assert differences(wanted, wanted) == []
+def test_what_differs_from_a_lock_is_named_with_both_values(command, small, tmp_path):
+    locked = lock(load(small))
+    Path("same.lock").write_text(json.dumps(locked))
+    compare_lock(load(small), Path("same.lock"))
+    locked["inputs"] |= {"package numpy": "0.1", "file gone.jsonl": "abc"}
+    Path("other.lock").write_text(json.dumps(locked))
+    done = command("run", small, "--locked", "other.lock")
+    assert (done.code, done.out) == (4, "")
+    assert "'0.1' was locked" in done.err
+    assert "file gone.jsonl is None, but 'abc' was locked" in done.err
+    assert not Path("runs").exists()
+
+
+def test_a_run_s_recipe_is_the_one_it_was_started_with(command, small):
+    folder = made_run("small-1")
+    started = load(small, profile="short")
+    (folder / "recipe.yaml").write_text(started.to_yaml())
+    (folder / "recipe.lock").write_text(json.dumps(lock(started)))
+    again = recipe_of(folder)
+    assert (again, again.hash, again.profile) == (started, started.hash, "short")
+    assert again.folder == started.folder  # where relative paths start, not the run's own folder
+
+
+@pytest.mark.slow
+def test_a_small_run_ends_with_its_summary_and_nothing_else_on_stdout(command, small):
+    small.write_text(SMALL.replace("iterations: 2", "iterations: 2\nevaluation: {tasks: 2}"))
+    done = command("run", small, "--run-dir", "runs/here", "--json")
+    told = json.loads(done.out)
+    assert done.code == 0
+    assert told == json.loads(Path("runs/here/summary.json").read_text())
+    assert set(told) >= {"run", "dir", "status", "recipe_hash", "seed", "profile"}
+    assert set(told) >= {"wall_seconds", "stages", "evaluations", "artifacts"}
+    assert (told["status"], told["seed"], told["run"]) == ("finished", 3, "here")
+    assert told["recipe_hash"] == json.loads(command("check", small, "--json").out)["recipe_hash"]
+    assert {row["split"] for row in told["evaluations"]} == {"dev", "test"}
+    assert "grpo: grpo, 2 to do" in done.err
+    assert command("run", small, "--run-dir", "runs/here").code == 2
+    again = command("run", "--resume", "here")
+    assert again.code == 0
+    assert again.out.splitlines()[-1].startswith("here: finished in ")
+    assert json.loads(command("runs", "--format", "json").out)[0]["run"] == "here"
+    measured = command(
+        "eval", "here", "--split", "test", "--tasks", "2", "--mode", "greedy", "--json"
+    )
+    [row] = json.loads(measured.out)["evaluations"]
+    last = [one for one in told["evaluations"] if (one["split"], one["mode"]) == ("test", "greedy")]
+    assert measured.code == 0
+    assert set(row) == set(last[-1])
+    assert (row["value"], row["tasks"]) == (
+        last[-1]["value"],
+        2,
+    )  # the saved model is the trained one
 
 
 def test_a_run_without_a_model_cannot_be_evaluated(command):

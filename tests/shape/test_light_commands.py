@@ -17,7 +17,7 @@ LIGHT = (
     ("--help",),
     *((name, "--help") for name in COMMANDS),
     ("check", RECIPE),
-    ("check", RECIPE, "--profile", "paper", "--json"),
+    ("check", RECIPE, "--json"),
     ("show", RECIPE),
     ("list",),
     ("list", "reward"),

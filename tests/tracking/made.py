@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from agentrecipes.records import (
     Call,
@@ -18,7 +19,12 @@ from agentrecipes.records import (
 from agentrecipes.tracking.tables import MetricRow, Tables
 
 
-def turn(prompt: tuple[int, ...], action: tuple[int, ...], observation: tuple[int, ...] = (), **more):
+def turn(
+    prompt: tuple[int, ...],
+    action: tuple[int, ...],
+    observation: tuple[int, ...] = (),
+    **more: Any,
+) -> Turn:
     """A turn that searched if it was given an observation."""
     calls = (Call("search", {"query": "é?"}),) if observation else ()
     return Turn(
@@ -49,7 +55,7 @@ def scored(
     *,
     total: float | None = 1.0,
     turns: tuple[Turn, ...] = STRAIGHT,
-    **more,
+    **more: Any,
 ) -> Scored:
     """A trajectory of `task` whose only part is exact_match, unless `parts` says otherwise."""
     kind = more.get("kind", "chain-1")
@@ -81,11 +87,17 @@ def store(root: Path) -> Path:
             "profile": None,
             "wall_seconds": 12.5,
             "dir": f"runs/{run}",
-            "stages": [{"name": "reinforce", "algorithm": "grpo"}],
+            "stages": [
+                {"name": "imitate", "algorithm": "sft"},
+                {"name": "reinforce", "algorithm": "grpo"},
+            ],
             "artifacts": {"model": f"runs/{run}/model"},
         }
         recipe = {"name": "demo", "seed": seed, "stages": [{"name": "reinforce", "iterations": 2}]}
         tables.run(summary, recipe)
+        # An earlier stage of more iterations is not the run's result.
+        early = EvaluationRow("imitate", 9, "dev", "sampled", "exact_match", 0.0, 4, 0.0, {}, 0.0)
+        tables.evaluations([early])
         for iteration, value in enumerate(values):
             _iteration(tables, iteration, value)
         if seed:

@@ -109,9 +109,7 @@ def test_writing_the_same_rows_twice_gives_the_same_bytes(tmp_path):
 
 def test_metrics_of_one_evaluation_do_not_overwrite_each_other(tables, tmp_path):
     for metric in ("exact_match", "token_f1"):
-        tables.evaluations(
-            [EvaluationRow("s", 0, "dev", "greedy", metric, 0.5, 2, 0.5, {}, 0.0)]
-        )
+        tables.evaluations([EvaluationRow("s", 0, "dev", "greedy", metric, 0.5, 2, 0.5, {}, 0.0)])
     assert [row["metric"] for row in read(tmp_path, "evaluations")] == ["exact_match", "token_f1"]
 
 

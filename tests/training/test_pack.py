@@ -8,10 +8,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from makers import llama, random_rows, row
-from tolerances import FLOAT32, FLOAT64
 
 from agentrecipes.training.module import PolicyModule
 from agentrecipes.training.pack import micro_batches, partition, strip
+from tolerances import FLOAT32, FLOAT64
 
 
 def scored(rows):

@@ -85,11 +85,13 @@ def penalised_returns(batch: Batch, kl: Kl) -> Tensor:
 
 def group_relative(part: Grouped, batch: Batch) -> Tensor:
     """(B, T) GRPO's advantage: each trajectory's return, less the KL penalty, against its group."""
+    return spread(relative_returns(part, batch), batch)
+
+
+def relative_returns(part: Grouped, batch: Batch) -> Tensor:
+    """(N,) float64: each trajectory's return, less the KL penalty, against its group."""
     returns = penalised_returns(batch, part.kl)
-    per_trajectory = advantages.group_advantages(
-        returns, batch.group, std=part.std, epsilon=part.epsilon
-    )
-    return spread(per_trajectory, batch)
+    return advantages.group_advantages(returns, batch.group, std=part.std, epsilon=part.epsilon)
 
 
 def reward_to_go(part: Returning, batch: Batch) -> Tensor:

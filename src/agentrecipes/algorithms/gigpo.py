@@ -64,8 +64,8 @@ class GiGPO(Component):
         by_turn[taken] = advantages.group_advantages(
             returns[taken], self._meetings(batch, steps), std=self.std, epsilon=self.epsilon
         )
-        turn = self.step_weight * steps.spread(by_turn)
-        return credit.group_relative(self, batch) + turn.to(batch.logp_old.dtype)
+        whole = credit.on_tokens(credit.relative_returns(self, batch), batch)
+        return (whole + self.step_weight * steps.spread(by_turn)).to(batch.logp_old.dtype)
 
     def _meetings(self, batch: Batch, steps: turns.Steps) -> Tensor:
         """(M,) one number for each (group, state) pair, for every step taken."""

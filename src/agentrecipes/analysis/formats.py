@@ -18,6 +18,7 @@ ARROW = {
     "INTEGER": "int32",
     "DOUBLE": "float64",
     "BOOLEAN": "bool",
+    "HUGEINT": "float64",  # what sum() of whole numbers is; Parquet has none so large
 }
 
 
@@ -32,9 +33,9 @@ def as_table(result: Result) -> str:
 
 
 def as_csv(result: Result) -> str:
-    """RFC 4180 with a header; null is empty, lists and maps are JSON."""
+    """Lines with a header; null is empty, lists and maps are JSON."""
     file = io.StringIO()
-    writer = csv.writer(file)
+    writer = csv.writer(file, lineterminator="\n")
     writer.writerow(result.columns)
     for row in result.rows:
         writer.writerow([_json_cell(value) for value in row])
@@ -64,7 +65,9 @@ def as_parquet(result: Result) -> bytes:
         values = [row[index] for row in result.rows]
         known = ARROW.get(kind)
         if known is None:
-            values = [_json_cell(value) for value in values]
+            values = [_json_text(value) for value in values]
+        elif known == "float64":
+            values = [None if value is None else float(value) for value in values]
         arrays.append(pa.array(values, type=known or "string"))
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table(arrays, names=list(result.columns)), sink, compression="zstd")
@@ -90,6 +93,11 @@ def plain(value: Any) -> Any:
 def _json_cell(value: Any) -> Any:
     value = plain(value)
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+
+
+def _json_text(value: Any) -> str | None:
+    value = _json_cell(value)
+    return value if value is None or isinstance(value, str) else str(value)
 
 
 def _cell(value: Any) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import duckdb
 
 FOLDER = Path(__file__).parent / "queries"
-TRIES = 5  # a file can vanish between listing and reading when a stage ends and is compacted
+TRIES = 20  # a file can vanish between listing and reading when a stage ends and is compacted
 SELECTS = ("select", "with", "from", "values", "table", "(")
 COMMENTS = re.compile(r"\s+|--[^\n]*(\n|$)|/\*.*?\*/", re.DOTALL)
 SETTINGS: dict[str, Any] = {
@@ -240,10 +240,10 @@ def _explained(error: duckdb.Error, files: Sequence[Path]) -> Exception:
         duckdb.CatalogException,
         duckdb.PermissionException,
     )
-    if isinstance(error, faults):
-        return _refused(str(error))
     if any(not path.exists() for path in files):
         return _Vanished()
+    if isinstance(error, faults):
+        return _refused(str(error))
     for path in files:
         if reason := _damage(path):
             return AgentRecipesError(f"{path}: the file is damaged ({reason}); remove it to go on")
@@ -254,7 +254,7 @@ def _damage(path: Path) -> str | None:
     """Why the file cannot be read from end to end, or None."""
     import duckdb
 
-    sql = f"SELECT count(COLUMNS(*)) FROM read_parquet([{_listed([path])}])"
+    sql = f"SELECT bit_xor(hash(t)) FROM read_parquet([{_listed([path])}]) AS t"
     with _locked(sql, [path]) as connection:
         try:
             connection.execute(sql)

@@ -10,8 +10,8 @@ from typing import Any
 def runs(runs_dir: Path) -> list[dict[str, Any]]:
     """What `agentrecipes runs` lists, newest first; empty where nothing has run.
 
-    Keys: run, dir, status, recipe_hash, seed, profile, wall_seconds, metric, value (of the summary's
-    last evaluation). A run without a summary goes on or was killed: its status is "unfinished".
+    Keys: run, dir, status, recipe_hash, seed, profile, wall_seconds, metric, value (of the
+    summary's last evaluation). A run without a summary goes on or was killed: "unfinished".
     """
     if not runs_dir.is_dir():
         return []

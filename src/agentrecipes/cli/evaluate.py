@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -20,6 +20,7 @@ from agentrecipes.cli.arguments import (
     split_words,
 )
 from agentrecipes.cli.output import emit_json, table
+from agentrecipes.cli.run import recipe_of
 from agentrecipes.errors import Problem, RecipeError
 
 if TYPE_CHECKING:
@@ -59,12 +60,13 @@ def evaluate(  # noqa: PLR0913 - a command's parameters are its options
     add_parts(parts)
     recipe, model = opened(words, profile, runs_dir=runs_dir)
     from agentrecipes.cli.progress import watch
-    from agentrecipes.experiment import measure
+    from agentrecipes.training.measure import measure
 
-    wanted = {"split": split, "tasks": tasks, "modes": (mode,) if mode else None}
-    chosen = {key: value for key, value in wanted.items() if value is not None}
+    modes = (mode,) if mode is not None else None
     with watch() as progress:
-        rows: list[dict[str, Any]] = measure(recipe, model=model, progress=progress, **chosen)
+        rows = measure(
+            recipe, model=model, progress=progress, split=split, tasks=tasks, modes=modes
+        )
     if as_json:
         emit_json({"evaluations": rows})
         return
@@ -90,6 +92,4 @@ def opened(
     if not (folder / "model").is_dir():
         message = f"the run {name!r} has no model yet"
         raise RecipeError([Problem("missing_model", "", message, "Let it finish, or --resume it.")])
-    from agentrecipes.recipe.load import load
-
-    return load(folder / "recipe.yaml", split.overrides), folder / "model"
+    return recipe_of(folder, split.overrides), folder / "model"

@@ -72,8 +72,7 @@ class Live:
             console=console,
         )
         self._current: TaskID | None = None
-        self._score = ""
-        self._losses = ""
+        self._score, self._losses, self._total = "", "", 0
 
     def open(self) -> None:
         """Start drawing."""
@@ -85,7 +84,7 @@ class Live:
 
     def stage(self, name: str, algorithm: str, total: int) -> None:
         """Add the stage's line."""
-        self._losses = ""
+        self._losses, self._total = "", total
         self._current = self._bars.add_task(
             f"{name} ({algorithm})", total=total, figures=self._score
         )
@@ -93,7 +92,8 @@ class Live:
     def advance(self, step: int, figures: dict[str, float]) -> None:
         """Move the stage's bar."""
         self._losses = shown_figures(figures)
-        self._draw(completed=step)
+        self._total = max(self._total, step)  # a stage that is extended has no known end
+        self._draw(completed=step, total=self._total)
 
     def evaluation(self, row: dict[str, Any]) -> None:
         """Remember the sampled score; it stands beside the bar."""
@@ -138,9 +138,10 @@ class Lines:
     def advance(self, step: int, figures: dict[str, float]) -> None:
         """A line when the last one is old enough, and at the end of the stage."""
         now = self._clock()
-        if step < self._total and now - self._last < PLAIN_EVERY_SECONDS:
+        if step != self._total and now - self._last < PLAIN_EVERY_SECONDS:
             return
         self._last = now
+        self._total = max(self._total, step)  # a stage that is extended has no known end
         left = (now - self._begun) / max(step, 1) * (self._total - step)
         text = shown_figures(figures)
         self._write(f"{self._name}: {step}/{self._total}  {text}  {duration(left)} left")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import sys
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from agentrecipes.cli.arguments import Json, RunsDir, runs_folder
-from agentrecipes.cli.output import emit_json, plain_json, table
+from agentrecipes.cli.output import emit_json, table
 from agentrecipes.errors import RecipeError
 
 if TYPE_CHECKING:
@@ -27,22 +26,38 @@ Sql = Annotated[
 ]
 Format = Annotated[
     Literal["table", "csv", "json", "parquet"],
-    typer.Option("--format", help="How rows are written to stdout."),
+    typer.Option("--format", help="How rows are written to stdout; json: an array of objects."),
 ]
+COLUMNS = {  # of the list of runs, with DuckDB's types
+    "run": "VARCHAR",
+    "status": "VARCHAR",
+    "metric": "VARCHAR",
+    "value": "DOUBLE",
+    "seed": "BIGINT",
+    "profile": "VARCHAR",
+    "wall_seconds": "DOUBLE",
+    "recipe_hash": "VARCHAR",
+    "dir": "VARCHAR",
+}
 
 
-def runs(runs_dir: RunsDir = None, as_json: Json = False) -> None:
+def runs(runs_dir: RunsDir = None, as_format: Format = "table", as_json: Json = False) -> None:
     """List the runs, newest first."""
-    from agentrecipes.analysis.runs import runs as list_runs
-
-    rows = [dict(row) for row in list_runs(runs_folder(runs_dir))]
-    if as_json:
-        emit_json({"runs": rows})
-    elif not rows:
+    result = listed(runs_folder(runs_dir))
+    if not result.rows and as_format == "table" and not as_json:
         typer.echo("no runs yet")
     else:
-        columns = list(rows[0])
-        typer.echo(table(columns, ([row.get(key) for key in columns] for row in rows)))
+        _print(result, as_format, as_json)
+
+
+def listed(runs_dir: Path) -> Result:
+    """The runs in a folder, newest first, as if they had been queried."""
+    from agentrecipes.analysis.query import Result
+    from agentrecipes.analysis.runs import runs as list_runs
+
+    began = time.perf_counter()
+    rows = tuple(tuple(run[key] for key in COLUMNS) for run in list_runs(runs_dir))
+    return Result(tuple(COLUMNS), tuple(COLUMNS.values()), rows, time.perf_counter() - began)
 
 
 def query(
@@ -54,51 +69,26 @@ def query(
     """Ask one SELECT, or a named query, over all runs; anything else is refused."""
     from agentrecipes.analysis import query as door
 
-    if sql is None:
-        _names(as_json)
+    if sql is not None:
+        _print(door.query(sql, runs_folder(runs_dir)), as_format, as_json)
         return
-    result = door.query(sql, runs_folder(runs_dir))
-    if as_json:
-        rows = [list(row) for row in result.rows]
-        emit_json({"columns": list(result.columns), "rows": rows, "seconds": result.seconds})
-    elif as_format == "parquet":
-        _write_parquet(result)
-    else:
-        typer.echo(written(result, as_format))
-
-
-def _names(as_json: bool) -> None:
-    from agentrecipes.analysis.query import list_queries
-
-    named = dict(list_queries())
+    named = door.list_queries()
     if as_json:
         emit_json({"queries": named})
     else:
         typer.echo(table(("query", "what it shows"), named.items()))
 
 
-def written(result: Result, as_format: str) -> str:
-    """The rows as a text table, CSV, or a JSON array of objects."""
-    if as_format == "json":
-        rows = [dict(zip(result.columns, row, strict=True)) for row in result.rows]
-        return json.dumps(plain_json(rows), ensure_ascii=False)
-    if as_format == "csv":
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(result.columns)
-        writer.writerows(result.rows)
-        return text.getvalue().rstrip("\n")
-    return table(result.columns, result.rows)
+def _print(result: Result, as_format: str, as_json: bool) -> None:
+    from agentrecipes.analysis import formats
 
-
-def _write_parquet(result: Result) -> None:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    if sys.stdout.isatty():
-        raise RecipeError("--format parquet: it is binary. Send it to a file: > rows.parquet")
-    columns = zip(*result.rows, strict=True) if result.rows else ((),) * len(result.columns)
-    data = {name: list(column) for name, column in zip(result.columns, columns, strict=True)}
-    buffer = pa.BufferOutputStream()
-    parquet.write_table(pa.table(data), buffer, compression="zstd")
-    sys.stdout.buffer.write(buffer.getvalue())
+    if as_json:
+        rows = [[formats.plain(value) for value in row] for row in result.rows]
+        emit_json({"columns": list(result.columns), "rows": rows, "seconds": result.seconds})
+    elif as_format == "parquet":
+        if sys.stdout.isatty():
+            raise RecipeError("--format parquet is binary: send it to a file, > rows.parquet")
+        sys.stdout.buffer.write(formats.as_parquet(result))
+    else:
+        write = {"csv": formats.as_csv, "json": formats.as_json, "table": formats.as_table}
+        typer.echo(write[as_format](result), nl=False)

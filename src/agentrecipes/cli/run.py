@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,7 +23,7 @@ from agentrecipes.cli.arguments import (
 )
 from agentrecipes.cli.output import emit_json
 from agentrecipes.cli.summary import summary_text
-from agentrecipes.errors import Problem, RecipeError
+from agentrecipes.errors import CheckFailed, Problem, RecipeError
 
 if TYPE_CHECKING:
     from agentrecipes.compile import RunPlace
@@ -101,10 +102,19 @@ def go_on(folder: Path) -> dict[str, Any]:
         if summary["status"] == "finished":
             return summary
     from agentrecipes.compile import RunPlace
+
+    return _watched(recipe_of(folder), RunPlace(folder.parent, folder), resume=True)
+
+
+def recipe_of(run: Path, overrides: Sequence[str] = ()) -> Recipe:
+    """A run's resolved recipe; its lock says where relative paths start and the profile."""
     from agentrecipes.recipe.load import load
 
-    recipe = load(folder / "recipe.yaml")
-    return _watched(recipe, RunPlace(folder.parent, folder), resume=True)
+    path = run / "recipe.lock"
+    locked = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    folder = Path(locked["folder"]) if "folder" in locked else None
+    recipe = load(run / "recipe.yaml", overrides, folder=folder)
+    return replace(recipe, profile=locked.get("profile"))
 
 
 def _watched(recipe: Recipe, place: RunPlace, *, resume: bool) -> dict[str, Any]:
@@ -123,23 +133,15 @@ def compare_lock(recipe: Recipe, path: Path) -> None:
         RecipeError: there is no such file.
         CheckFailed: an input differs.
     """
-    from agentrecipes.errors import CheckFailed
-    from agentrecipes.recipe.lock import lock
-
     if not path.is_file():
         raise RecipeError([Problem("missing_file", "", f"there is no lock file {str(path)!r}")])
+    from agentrecipes.recipe.lock import compare, lock
+
     wanted = json.loads(path.read_text(encoding="utf-8"))
-    differing = differences(wanted, json.loads(json.dumps(lock(recipe), default=str)))
+    found = lock(recipe)
+    differing = [
+        f"{name} is {found['inputs'].get(name)!r}, but {wanted['inputs'].get(name)!r} was locked"
+        for name in compare(wanted, found)
+    ]
     if differing:
-        raise CheckFailed(f"{path}: what is locked differs: {'; '.join(differing)}")
-
-
-def differences(wanted: Any, found: Any, path: str = "") -> list[str]:
-    """Every place where two plain values differ, in words."""
-    if isinstance(wanted, Mapping) and isinstance(found, Mapping):
-        lines = []
-        for key in [*wanted, *(key for key in found if key not in wanted)]:
-            where = f"{path}.{key}" if path else str(key)
-            lines += differences(wanted.get(key), found.get(key), where)
-        return lines
-    return [] if wanted == found else [f"{path} is {found!r}, but {wanted!r} was locked"]
+        raise CheckFailed(f"{path}: {'; '.join(differing)}")

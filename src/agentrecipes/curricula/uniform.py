@@ -21,7 +21,7 @@ class Uniform(Component):
 
     def pick(self, state: State, tasks: Sequence[Task], *, count: int, seed: int) -> list[Task]:
         """`count` of the tasks seen least, ties in a random order; some twice if too few."""
-        if not tasks:
+        if not tasks or count < 1:
             return []
         seen: Mapping[str, int] = state.get("seen", {})
         times = np.array([seen.get(task.id, 0) for task in tasks])

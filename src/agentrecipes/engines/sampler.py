@@ -60,12 +60,12 @@ class Sampler:
         if not requests:
             return []
         self._check(requests)
-        self._cancelled.clear()
-        call = asyncio.get_running_loop().run_in_executor(self._thread, self._run, list(requests))
+        loop = asyncio.get_running_loop()
+        self._cancelled = cancelled = threading.Event()  # of this call alone
         try:
-            return await call
+            return await loop.run_in_executor(self._thread, self._run, list(requests), cancelled)
         except asyncio.CancelledError:
-            self._cancelled.set()
+            cancelled.set()
             raise
 
     def load(self, weights: Iterable[tuple[str, Tensor]], version: int) -> None:
@@ -99,11 +99,11 @@ class Sampler:
                     f"{self._network.longest} positions. Lower rollout.tokens."
                 )
 
-    def _run(self, requests: list[Request]) -> list[Sample]:
+    def _run(self, requests: list[Request], cancelled: threading.Event) -> list[Sample]:
         started = time.perf_counter()
         with torch.inference_mode(), self._network.sampling():
             rows, logits = self._prefill(requests)
-            loop = Loop(self.compact_at, self._cancelled.is_set)
+            loop = Loop(self.compact_at, cancelled.is_set)
             decoding = Decoding(self._network, self._stopping, self._ends)
             state = decoding.run(requests, rows, logits=logits, loop=loop)
             self._keep(rows, requests, state=state)

@@ -63,7 +63,9 @@ class ScriptedEngine:
         if request.max_tokens < 1:
             raise EngineError("scripted engine: a request has max_tokens below 1. Give at least 1.")
         text = self._answer(request)
-        ids = self._tokenizer.encode(text, add_special_tokens=False)
+        ids = self._tokenizer(text, add_special_tokens=False, split_special_tokens=True)[
+            "input_ids"
+        ]
         finish: Literal["stop", "eos", "length"] = "stop"
         if not any(text.endswith(stop) for stop in request.stop):
             ids, finish = [*ids, self._tokenizer.eos_token_id], "eos"

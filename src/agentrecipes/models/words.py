@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 PAD, END = "<pad>", "<|end|>"
 SPECIAL = (PAD, END, "<|user|>", "<|assistant|>", "<|system|>", "<|tool|>")  # their ids are 0, 1, …
 WORD = r"[ \n]?\S+|\s"  # every character is in exactly one match
+# Broken up, so that text which looks like a special token is not found in the vocabulary as a word.
+LOOKALIKE = r"<\||<(?=pad>)"
 
 # Only an assistant's message is closed: what other messages say ends where the next one opens.
 TEMPLATE = (
@@ -46,6 +48,7 @@ def word_tokenizer(words: Sequence[str], longest: int = 2048) -> PreTrainedToken
     backend.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Split(Regex(WORD), behavior="isolated"),
+            pre_tokenizers.Split(Regex(LOOKALIKE), behavior="isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )
@@ -68,7 +71,7 @@ def _vocabulary(words: Sequence[str]) -> dict[str, int]:
     alphabet = _byte_letters()
     pieces = [*SPECIAL, *alphabet]
     for word in words:
-        if re.findall(WORD, word) != [word]:
+        if re.findall(WORD, word) != [word] or re.search(LOOKALIKE, word):
             raise RecipeError(f"vocabulary: {word!r} is not one word. Give one word an entry")
         pieces.append("".join(alphabet[byte] for byte in word.encode()))
     return {piece: index for index, piece in enumerate(dict.fromkeys(pieces))}

@@ -52,8 +52,9 @@ class SearchTags(Component):
             "Answer the question below. Think inside <think> and </think> before you do anything.",
             "If you lack knowledge, search by writing <search> query </search>; what was found is "
             "shown between <information> and </information>. Search as often as you need.",
-            "When you know the answer, write it between <answer> and </answer>, short and without "
-            "an explanation, for example <answer> Beijing </answer>.",
+            # No sample answer as in RAG-R1: it is the gold answer of some question.
+            "When you know the answer, write <answer> answer </answer>, as short as can be and "
+            "without an explanation.",
         ]
         if several:
             form = "".join(f"\n{n}. query {n}" for n in range(2, self.queries_per_turn + 1))

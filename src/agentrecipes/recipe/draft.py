@@ -31,25 +31,29 @@ class Draft:
     profiles: dict[str, Node] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
-    def note(
-        self, code: str, node: Node, message: str, suggestion: str, *, key: bool = False
-    ) -> None:
+    def note(self, node: Node, problem: Problem, *, key: bool = False) -> None:
         """Collect a problem at a node, or at the key that leads to it."""
         place = node.key if key and node.key else node.place
-        self.problems.append(problem_at(place, node.path, Problem(code, "", message, suggestion)))
+        self.problems.append(problem_at(place, node.path, problem))
 
     def lay(self, layer: Node, *, base: bool = False) -> None:
         """Lay a layer over what is there; a `base` layer may list stages, and hold profiles."""
         for key, node in layer.items.items():
             if key not in TOP_KEYS:
                 hint = suggest(key, TOP_KEYS)
-                self.note("unknown_key", node, f"no field is called {key!r}", hint, key=True)
+                self.note(
+                    node, Problem("unknown_key", "", f"no field is called {key!r}", hint), key=True
+                )
             elif key == "stages":
                 self._lay_stages(node, base=base)
             elif key in ("profiles", "extends"):
                 if not base:
                     hint = "Write it at the top of the file."
-                    self.note("unknown_key", node, f"{key} may not stand here", hint, key=True)
+                    self.note(
+                        node,
+                        Problem("unknown_key", "", f"{key} may not stand here", hint),
+                        key=True,
+                    )
             else:
                 self.top[key] = _over(self.top.get(key), node, top_shape(key))
         if base:
@@ -60,14 +64,19 @@ class Draft:
             return
         if not isinstance(node.value, dict):
             hint = "Write `NAME: {field: value}` under it."
-            self.note("wrong_type", node, f"expected a mapping, but got {shown(plain(node))}", hint)
+            self.note(
+                node,
+                Problem(
+                    "wrong_type", "", f"expected a mapping, but got {shown(plain(node))}", hint
+                ),
+            )
         for name, overlay in node.items.items():
             if isinstance(overlay.value, dict):
                 older = self.profiles.get(name)
                 self.profiles[name] = merge(older, overlay, None) if older else overlay
             else:
                 found = f"expected a mapping of fields, but got {shown(plain(overlay))}"
-                self.note("wrong_type", overlay, found, "Write `{field: value}`.")
+                self.note(overlay, Problem("wrong_type", "", found, "Write `{field: value}`."))
 
     def _lay_stages(self, node: Node, *, base: bool) -> None:
         if isinstance(node.value, list) and base:
@@ -81,7 +90,10 @@ class Draft:
             hint = (
                 "Write `- name: …` for each." if base else "Write `stages: {NAME: {field: value}}`."
             )
-            self.note("wrong_type", node, f"expected {form}, but got {shown(plain(node))}", hint)
+            self.note(
+                node,
+                Problem("wrong_type", "", f"expected {form}, but got {shown(plain(node))}", hint),
+            )
 
     def _lay_stage(self, name: str, overlay: Node) -> None:
         stages = self.stages or {}
@@ -89,15 +101,32 @@ class Draft:
             hint = (
                 suggest(name, stages) if stages else "The recipe has no `stages`: leave them out."
             )
-            self.note("unknown_stage", overlay, f"no stage is called {name!r}", hint, key=True)
+            self.note(
+                overlay,
+                Problem("unknown_stage", "", f"no stage is called {name!r}", hint),
+                key=True,
+            )
         elif not isinstance(overlay.value, dict):
             found = f"expected a mapping of fields, but got {shown(plain(overlay))}"
-            self.note("wrong_type", overlay, found, "Write `{field: value}`.")
+            self.note(overlay, Problem("wrong_type", "", found, "Write `{field: value}`."))
         elif "name" in overlay.value:
             hint = "Leave it out."
-            self.note("no_effect", overlay.value["name"], "a stage keeps its name", hint, key=True)
+            self.note(
+                overlay.value["name"],
+                Problem("no_effect", "", "a stage keeps its name", hint),
+                key=True,
+            )
         else:
-            stages[name] = merge(stages[name], overlay, STAGE)
+            stages[name] = merge(stages[name], self._fields(overlay), STAGE)
+
+    def _fields(self, stage: Node) -> Node:
+        """The stage without ``schedule``: it holds schedules, and is none itself."""
+        if (node := stage.items.get("schedule")) is not None:
+            hint = suggest("schedule", STAGE_KEYS)
+            self.note(
+                node, Problem("unknown_key", "", "no field is called 'schedule'", hint), key=True
+            )
+        return replace(stage, value={k: v for k, v in stage.items.items() if k != "schedule"})
 
     def _named(self, node: Node) -> dict[str, Node]:
         """Stages by their name, in order, each without it."""
@@ -106,22 +135,31 @@ class Draft:
             name = entry.items.get("name")
             if not isinstance(entry.value, dict):
                 found = f"expected a mapping of fields, but got {shown(plain(entry))}"
-                self.note("wrong_type", entry, found, "Write `- name: …` and its fields.")
+                self.note(
+                    entry, Problem("wrong_type", "", found, "Write `- name: …` and its fields.")
+                )
             elif name is None:
                 missing = Node(None, entry.place, (*entry.path, "name"))
-                self.note("missing_key", missing, "the stage has no name", "Write `name: …`.")
+                self.note(
+                    missing, Problem("missing_key", "", "the stage has no name", "Write `name: …`.")
+                )
             elif not isinstance(name.value, str) or not _STAGE_NAME.fullmatch(name.value):
                 found = f"expected a name, but got {shown(plain(name))}"
-                self.note("wrong_value", name, found, "Use letters, digits, _ and - only.")
+                self.note(
+                    name, Problem("wrong_value", "", found, "Use letters, digits, _ and - only.")
+                )
             elif name.value in stages:
                 found = f"another stage is called {name.value!r} too"
-                self.note("duplicate_name", name, found, "Give each stage a name of its own.")
+                self.note(
+                    name, Problem("duplicate_name", "", found, "Give each stage a name of its own.")
+                )
             else:
                 own = {key: item for key, item in entry.value.items() if key != "name"}
-                stages[name.value] = moved(replace(entry, value=own), ("stages", name.value))
+                stage = moved(replace(entry, value=own), ("stages", name.value))
+                stages[name.value] = self._fields(stage)
         if not node.value:
             hint = "Write at least one, or leave `stages` out."
-            self.note("out_of_range", node, "the list of stages is empty", hint)
+            self.note(node, Problem("out_of_range", "", "the list of stages is empty", hint))
         return stages
 
     def at(self, loc: Loc) -> Node | None:

@@ -144,16 +144,18 @@ def _check_other_profiles(draft: Draft, profile: str | None) -> None:
             if key not in (draft.stages or {}):
                 hint, found = suggest(key, draft.stages or {}), f"no stage is called {key!r}"
                 draft.note(
-                    "unknown_stage",
                     _at(node, ("profiles", name, "stages", key)),
-                    found,
-                    hint,
+                    Problem("unknown_stage", "", found, hint),
                     key=True,
                 )
         for key, node in overlay.items.items():
             if key not in TOP_KEYS:
                 hint, found = suggest(key, TOP_KEYS), f"no field is called {key!r}"
-                draft.note("unknown_key", _at(node, ("profiles", name, key)), found, hint, key=True)
+                draft.note(
+                    _at(node, ("profiles", name, key)),
+                    Problem("unknown_key", "", found, hint),
+                    key=True,
+                )
 
 
 def _at(node: Node, path: Loc) -> Node:

@@ -82,10 +82,10 @@ def load(
     profile: str | None = None,
     folder: Path | None = None,
 ) -> Recipe:
-    """The recipe in a file, or the shipped one of a bare name; overrides: ``key=value``.
+    """The recipe in a file, or the shipped one of a bare name, with its overrides.
 
-    `folder` is where relative paths start, for a resolved recipe that was moved into a run's folder;
-    it is trusted, and may lead anywhere.
+    `folder` is where relative paths start, for a resolved recipe that was moved into a run's
+    folder; it is trusted, and may lead anywhere.
 
     Raises:
         RecipeError: with every problem at once.

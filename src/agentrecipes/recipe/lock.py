@@ -1,4 +1,4 @@
-"""Every input of a run by its hash: the recipe, packages, plug-ins, data files and model folders."""
+"""Every input of a run by its hash: recipe, packages, plug-ins, data files, model folders."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _CHUNK = 1 << 20
 def lock(recipe: Recipe, *, extra_files: Sequence[Path] = ()) -> dict[str, Any]:
     """What the recipe's outcome depends on: ``{"inputs": {name: hash or version}, ...}``.
 
-    `extra_files` are inputs that no recipe names: the files of ``--parts``. The seed and the folder in
-    which relative paths start are told beside the inputs, and not compared.
+    `extra_files` are inputs that no recipe names: the files of ``--parts``. The seed and the folder
+    in which relative paths start are told beside the inputs, and not compared.
     """
     inputs = {"recipe": recipe.hash, "python": platform.python_version()}
     inputs |= {f"package {name}": found for name, found in _packages()}

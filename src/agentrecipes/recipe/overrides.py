@@ -105,13 +105,15 @@ def _nest(draft: Draft, loc: Loc, node: Node) -> Node:
     for cut in range(len(loc) - 1, -1, -1):
         step, before = loc[cut], loc[:cut]
         if isinstance(step, int):
-            node = _replaced(draft, before, step, node)
+            node = _replaced(draft, (*before, step), node)
         else:
             node = Node({step: node}, place, before, place)
     return node
 
 
-def _replaced(draft: Draft, loc: Loc, index: int, node: Node) -> Node:
+def _replaced(draft: Draft, entry: Loc, node: Node) -> Node:
+    """The list that holds `entry`, with `node` laid over that entry."""
+    loc, index = entry[:-1], int(entry[-1])
     base = draft.at(loc) if loc else None
     entries = list(base.value) if base is not None and isinstance(base.value, list) else None
     if base is None or entries is None:

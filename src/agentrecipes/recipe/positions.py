@@ -53,21 +53,21 @@ class Node:
 
 def read_nodes(node: yaml.Node, value: Any, where: Callable[[yaml.Mark], Place]) -> Node:
     """The tree of a composed document, with values from `value`, which has the same shape."""
-    return _read(node, value, where, ())
+    return _read(node, value, where, path=())
 
 
-def _read(node: yaml.Node, value: Any, where: Callable[[yaml.Mark], Place], path: Loc) -> Node:
+def _read(node: yaml.Node, value: Any, where: Callable[[yaml.Mark], Place], *, path: Loc) -> Node:
     place = where(node.start_mark)
     if isinstance(node, yaml.MappingNode):
         _flatten(node)
         entries = {}
         for key, item in node.value:
-            child = _read(item, value[key.value], where, (*path, key.value))
+            child = _read(item, value[key.value], where, path=(*path, key.value))
             entries[key.value] = replace(child, key=where(key.start_mark))
         return Node(entries, place, path)
     if isinstance(node, yaml.SequenceNode):
         pairs = enumerate(zip(node.value, value, strict=True))
-        return Node([_read(n, v, where, (*path, i)) for i, (n, v) in pairs], place, path)
+        return Node([_read(n, v, where, path=(*path, i)) for i, (n, v) in pairs], place, path)
     return Node(value, place, path)
 
 

@@ -43,7 +43,7 @@ def read(path: Path, shown: str) -> Node:
         )
     if not isinstance(root, yaml.MappingNode):
         raise RecipeError(
-            [_found("wrong_type", "the file holds no mapping", root.start_mark, shown)]
+            [_found("wrong_type", "the file holds no mapping", root.start_mark, shown=shown)]
         )
     if problems := _Walk(shown).problems_of(root):
         raise RecipeError(problems)
@@ -63,21 +63,29 @@ def read(path: Path, shown: str) -> Node:
 
 def _text(path: Path, shown: str) -> str:
     if path.is_dir():
-        raise _file_error("missing_file", "this is a folder", "Name a YAML file in it.", shown)
+        raise _file_error(
+            "missing_file", "this is a folder", hint="Name a YAML file in it.", shown=shown
+        )
     if not path.exists():
         hint = "Check the path, or name a recipe from `recipes/`."
-        raise _file_error("missing_file", "there is no such file", hint, shown)
+        raise _file_error("missing_file", "there is no such file", hint=hint, shown=shown)
     if not path.is_file():
-        raise _file_error("missing_file", "this is no plain file", "Name a YAML file.", shown)
+        raise _file_error(
+            "missing_file", "this is no plain file", hint="Name a YAML file.", shown=shown
+        )
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
         reason = f"the file cannot be read ({error.strerror})"
-        raise _file_error("missing_file", reason, "Check its permissions.", shown) from None
+        raise _file_error(
+            "missing_file", reason, hint="Check its permissions.", shown=shown
+        ) from None
     if len(data) > MAX_BYTES:
         hint = "Keep data in files of their own."
-        raise _file_error("too_large", f"the file is larger than {MAX_BYTES} bytes", hint, shown)
+        raise _file_error(
+            "too_large", f"the file is larger than {MAX_BYTES} bytes", hint=hint, shown=shown
+        )
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -87,11 +95,11 @@ def _text(path: Path, shown: str) -> str:
         raise RecipeError([problem]) from None
 
 
-def _file_error(code: str, message: str, suggestion: str, shown: str) -> RecipeError:
-    return RecipeError([Problem(code, "", message, suggestion, file=shown)])
+def _file_error(code: str, message: str, *, hint: str, shown: str) -> RecipeError:
+    return RecipeError([Problem(code, "", message, hint, file=shown)])
 
 
-def _found(code: str, message: str, mark: yaml.Mark, shown: str, hint: str = "") -> Problem:
+def _found(code: str, message: str, mark: yaml.Mark, *, shown: str, hint: str = "") -> Problem:
     hint = hint or "Write `key: value` lines."
     return Problem(code, "", message, hint).at(shown, mark.line + 1, mark.column + 1)
 
@@ -109,16 +117,22 @@ def _check_events(text: str, shown: str) -> None:
             documents += 1
         if documents > 1:
             hint = "Write one recipe a file; variants are `profiles`."
-            found = _found("invalid_yaml", "a second document begins", mark, shown, hint)
+            found = _found("invalid_yaml", "a second document begins", mark, shown=shown, hint=hint)
         elif depth > MAX_DEPTH:
             hint = "Write it flatter."
-            found = _found("too_large", f"nested deeper than {MAX_DEPTH}", mark, shown, hint)
+            found = _found(
+                "too_large", f"nested deeper than {MAX_DEPTH}", mark, shown=shown, hint=hint
+            )
         elif count > MAX_NODES:
             hint = "Keep data in files of their own."
-            found = _found("too_large", f"more than {MAX_NODES} values", mark, shown, hint)
+            found = _found(
+                "too_large", f"more than {MAX_NODES} values", mark, shown=shown, hint=hint
+            )
         elif getattr(event, "tag", None) not in (None, "!"):
             hint = "Recipes hold plain values only: remove the tag."
-            found = _found("invalid_yaml", f"the tag {event.tag!r} stands here", mark, shown, hint)
+            found = _found(
+                "invalid_yaml", f"the tag {event.tag!r} stands here", mark, shown=shown, hint=hint
+            )
         else:
             continue
         raise RecipeError([found])
@@ -185,10 +199,14 @@ class _Walk:
                 continue
             if key.tag != "tag:yaml.org,2002:str":
                 text = key.value if isinstance(key, yaml.ScalarNode) else "…"
-                self._note("wrong_type", f"the key {text} is no text", key, "Put it in quotes.")
+                self._note(
+                    "wrong_type", f"the key {text} is no text", key, hint="Put it in quotes."
+                )
             elif key.value in seen:
                 hint = f"It stands in line {seen[key.value]} already: keep one of the two."
-                self._note("duplicate_key", f"the key {key.value!r} stands here again", key, hint)
+                self._note(
+                    "duplicate_key", f"the key {key.value!r} stands here again", key, hint=hint
+                )
             else:
                 seen[key.value] = key.start_mark.line + 1
 
@@ -197,15 +215,17 @@ class _Walk:
             hint = (
                 "Write the value itself; only ${oc.env:NAME} is read, in tracking, judges, paths."
             )
-            self._note("interpolation", f"{node.value!r} holds an interpolation", node, hint)
+            self._note("interpolation", f"{node.value!r} holds an interpolation", node, hint=hint)
         elif node.value == "???" and not node.style:
-            self._note("missing_key", "the value is still to be written (???)", node, "Write it.")
+            self._note(
+                "missing_key", "the value is still to be written (???)", node, hint="Write it."
+            )
         elif node.tag.endswith(":float") and not math.isfinite(_number(node.value)):
             hint = "Write a finite number, or null for no limit."
-            self._note("out_of_range", f"{node.value} is not finite", node, hint)
+            self._note("out_of_range", f"{node.value} is not finite", node, hint=hint)
 
-    def _note(self, code: str, message: str, node: yaml.Node, hint: str = "") -> None:
-        self._problems.append(_found(code, message, node.start_mark, self._shown, hint))
+    def _note(self, code: str, message: str, node: yaml.Node, *, hint: str = "") -> None:
+        self._problems.append(_found(code, message, node.start_mark, shown=self._shown, hint=hint))
 
 
 def _number(text: str) -> float:

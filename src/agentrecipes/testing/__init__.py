@@ -12,6 +12,12 @@ _HOME = {
     "evaluate_algorithm": "algorithm_door",
     "evaluate_packing": "packing_door",
     "AlgorithmSuite": "algorithm_suite",
+    "CurriculumSuite": "suites",
+    "DatasetSuite": "suites",
+    "EnvironmentSuite": "suites",
+    "ProtocolSuite": "text_suites",
+    "RetrieverSuite": "text_suites",
+    "RewardSuite": "suites",
 }
 
 

@@ -35,7 +35,7 @@ def evaluate_algorithm(spec: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
     what the algorithm uses, see ARRAYS; each row is a trajectory unless ``trajectory`` says more.
     ``logp_old`` and ``values_old`` are ``logp`` and ``values`` where absent, as in the first update
     of an iteration. The type of ``logp`` is that of the computation. The denominators are the
-    batch's own: all of it is one optimizer step.
+    batch's own: all of it is one optimizer step, and a trajectory counts if it has an action token.
 
     Raises:
         ValueError: an unknown name, field or array; or an array that is needed is absent.
@@ -70,6 +70,8 @@ class _Missing:
 
     def __getitem__(self, key: Any) -> Any:
         raise ValueError(self.__dict__["message"])
+
+    __add__ = __sub__ = __getitem__
 
     @classmethod
     def __torch_function__(cls, function: Any, types: Any, args: Any, kwargs: Any = None) -> Any:
@@ -131,7 +133,7 @@ def _batch(part: Any, given: _Arrays) -> Batch:
         trajectory=trajectory,
         group=given.get("group", torch.int64),
         action_tokens=float(mask.sum()),
-        sequences=float(torch.unique(trajectory).numel()),
+        sequences=float(torch.unique(trajectory[mask.any(dim=1)]).numel()),
         total_weight=float(weight.sum()),
         kl_coefficient=part.kl.in_force({}) if hasattr(part, "kl") else 0.0,
         turns=_turns(mask, trajectory, turn_index) if "turn_index" in given else 0.0,

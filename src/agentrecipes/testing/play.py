@@ -12,7 +12,7 @@ from agentrecipes.rewards.protocol import View
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """A played episode: ``Played(task, messages, (("<search> q </search>", "…"),), "Rome", "answered")``."""
+    """A played episode: what was said, turn by turn, and how it ended."""
 
     task: Task  # as posed
     messages: tuple[Message, ...]

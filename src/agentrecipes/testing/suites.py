@@ -177,7 +177,8 @@ class CurriculumSuite:
 
     def state(self, curriculum: Curriculum) -> Mapping[str, Any]:
         """What is known after two iterations."""
-        tasks, state = self.tasks(), {}
+        tasks = self.tasks()
+        state: dict[str, Any] = {}
         for place, half in enumerate((tasks[:6], tasks[3:9])):
             results = {task.id: (place + number) / 12 for number, task in enumerate(half)}
             state = dict(curriculum.observe(state, results))

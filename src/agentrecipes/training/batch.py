@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -40,13 +40,13 @@ class MicroBatch:
 
 def to_device(batch: Batch, device: torch.device) -> Batch:
     """The same batch on another device."""
-    moved = {f.name: getattr(batch, f.name) for f in fields(batch)}
-    return Batch(
-        **{k: v.to(device) if isinstance(v, torch.Tensor) else v for k, v in moved.items()}
-    )
+    moved: dict[str, Any] = {f.name: getattr(batch, f.name) for f in fields(batch)}
+    for name, value in moved.items():
+        moved[name] = value.to(device) if isinstance(value, torch.Tensor) else value
+    return Batch(**moved)
 
 
-def padded(arrays: Sequence[np.ndarray], fill: float | int | bool) -> Tensor:
+def padded(arrays: Sequence[np.ndarray], fill: float) -> Tensor:
     """(B, T) from B arrays of at most T entries."""
     longest = max(len(array) for array in arrays)
     out = np.full((len(arrays), longest), fill, dtype=arrays[0].dtype)
@@ -113,9 +113,9 @@ def collected_batch(rows: Sequence[Row], scored: Sequence[Scored], kl_coefficien
 
 
 def _labels(rows: Sequence[Row]) -> tuple[Tensor, Tensor]:
-    sources = padded([row.sources for row in rows], np.int8(-1))
+    sources = padded([row.sources for row in rows], -1)
     mask = sources == Source.POLICY  # (B, T)
-    turns = padded([row.turn_index for row in rows], np.int64(-1))
+    turns = padded([row.turn_index for row in rows], -1)
     return mask, torch.where(mask, turns, -1)
 
 
@@ -126,7 +126,7 @@ def take(batch: Batch, rows: Sequence[int], longest: int) -> Batch:
     """
     pick = torch.tensor(list(rows))
     whose, local = torch.unique(batch.trajectory[pick], return_inverse=True)
-    values = {f.name: getattr(batch, f.name) for f in fields(batch)}
+    values: dict[str, Any] = {f.name: getattr(batch, f.name) for f in fields(batch)}
     for name, value in values.items():
         if not isinstance(value, torch.Tensor) or value.numel() == 0:
             continue

@@ -56,7 +56,7 @@ def save(folder: Path, state: Mapping[str, Any], *, stage: int, done: int, keep:
 
 def newest(folder: Path) -> Found | None:
     """The newest checkpoint that is whole, or None where there is none."""
-    passed_over = []
+    passed_over: list[str] = []
     for facts_path in sorted(folder.glob("*.json"), reverse=True):
         path = facts_path.with_suffix(".ckpt")
         fault = _fault(path, facts_path)

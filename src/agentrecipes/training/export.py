@@ -31,6 +31,9 @@ def weights(module: PolicyModule) -> Iterator[tuple[str, Tensor]]:
 
 def save_model(module: PolicyModule, tokenizer: Any, folder: Path) -> None:
     """Write the model (or its adapter) and its tokenizer to `folder`, replacing what is there."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
     temporary = folder.with_name(f".{folder.name}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)
     module.model.save_pretrained(temporary, safe_serialization=True)

@@ -21,6 +21,14 @@ from agentrecipes.training.module import PolicyModule
 from agentrecipes.training.strategies import strategy
 
 
+UNHELPFUL = (  # warnings about choices that are made on purpose here, or about Lightning's own code
+    ".*does not have many workers.*",
+    ".*GPU available but not used.*",
+    ".*terableDataset.*",
+    ".*isinstance.treespec, LeafSpec.*",
+)
+
+
 class Pulled(IterableDataset[MicroBatch]):
     """`length` micro-batches an epoch, made when the trainer asks for the first of them."""
 
@@ -77,9 +85,8 @@ def fit(made: L.Trainer, module: PolicyModule, batches: Pulled) -> None:
     """Run the epochs. Batches are made in this process: workers would sample stale weights."""
     loader: DataLoader[MicroBatch] = DataLoader(batches, batch_size=None, num_workers=0)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*does not have many workers.*")
-        warnings.filterwarnings("ignore", message=".*GPU available but not used.*")
-        warnings.filterwarnings("ignore", message=".*is an iterable dataset.*|.*IterableDataset.*")
+        for about in UNHELPFUL:
+            warnings.filterwarnings("ignore", message=about)
         made.fit(module, loader)
 
 

@@ -52,9 +52,7 @@ class PolicyModule(L.LightningModule):
         self.optimizer: torch.optim.Optimizer | None = None
         self.steps = 0  # optimizer steps of the stage so far
         self.terms: dict[str, float] = {}  # of the update so far: loss terms summed, extremes kept
-        self._reference: list[
-            PreTrainedModel
-        ] = []  # in a list: no sub-module, so not saved with us
+        self._reference: list[PreTrainedModel] = []  # in a list: it is no sub-module of ours
         self._empty = True  # no micro-batch of this optimizer step weighed anything
 
     def keep_reference(self, model: PreTrainedModel | None) -> None:
@@ -91,18 +89,21 @@ class PolicyModule(L.LightningModule):
     def hits(self, strip: Strip) -> Tensor:
         """(B, T) bool: the most likely token is the one that stands there; False off the scored."""
         picked = _hidden(self.model, strip)
-        best = _causal(self.model).get_output_embeddings()(picked).argmax(-1)  # (M,)
-        return strip.spread((best == strip.targets).long()).bool()
+        head: Any = _causal(self.model).get_output_embeddings()
+        best = head(picked).argmax(-1)  # (M,)
+        return strip.spread(torch.eq(best, strip.targets).long()).bool()
 
     def _adapter_off(self) -> AbstractContextManager[Any]:
-        off: AbstractContextManager[Any] = self.model.disable_adapter()
+        adapted: Any = self.model
+        off: AbstractContextManager[Any] = adapted.disable_adapter()
         return off
 
     def training_step(self, micro: MicroBatch, batch_index: int) -> Tensor:
         """The micro-batch's share of the step's loss, times what Lightning divides it by."""
         update = self._update()
         if micro.empty:
-            return self(micro.strip).logp.sum() * 0.0
+            nothing: Tensor = self(micro.strip).logp.sum() * 0.0
+            return nothing
         self._empty = False
         needs = update.algorithm.needs
         outputs = self(
@@ -209,7 +210,7 @@ def _hidden(model: Any, strip: Strip) -> Tensor:
 
 
 def _score(
-    head: torch.nn.Module, hidden: Tensor, targets: Tensor, *, temperature: float, entropy: bool
+    head: Any, hidden: Tensor, targets: Tensor, *, temperature: float, entropy: bool
 ) -> tuple[Tensor, Tensor | None]:
     """(M,) log-probabilities of `targets` and entropies, in float32, from (M, D) hidden states."""
 
@@ -223,7 +224,7 @@ def _score(
         norm = torch.logsumexp(logits, dim=-1)
         return logp, norm - (logits.softmax(-1) * logits).sum(-1)
 
-    width = head.weight.shape[0]
+    width = int(head.weight.shape[0])
     rows = max(1, LOGIT_BYTES // (width * 4 * 3))  # logits, their softmax and its gradient
     if len(targets) <= rows:
         logp, ent = piece(hidden, targets)

@@ -48,7 +48,8 @@ class NameTokens:
         order = permutation(self.ids.shape[1], seed)
         for form in self.ids:
             table[form] = form[order]
-        return table[ids]
+        renamed: np.ndarray = table[ids]
+        return renamed
 
 
 @dataclass(frozen=True)

@@ -37,17 +37,16 @@ class Recorder:
         return self.stop()
 
     def step(self, step: int, figures: Mapping[str, float]) -> None:
-        """Keep the mean of every few steps: with rows sorted by length one step says nothing."""
+        """Keep every step; show the mean of a few: with rows sorted by length one says nothing."""
+        self._rows += self._metric_rows(step + 1, step + 1, figures)
         self._recent.append(figures)
-        if (step + 1) % EVERY:
-            return
-        names = {name for each in self._recent for name in each}
-        mean = {
-            n: sum(e.get(n, 0.0) for e in self._recent) / len(self._recent) for n in sorted(names)
-        }
-        self._recent.clear()
-        self._keep(step + 1, step + 1, mean)
-        self.progress.advance(step + 1, mean)
+        if (step + 1) % EVERY == 0:
+            names = sorted({name for each in self._recent for name in each})
+            count = len(self._recent)
+            mean = {n: sum(each.get(n, 0.0) for each in self._recent) / count for n in names}
+            self._recent = []
+            self.tracker.metrics(mean, self.offset + step + 1)
+            self.progress.advance(step + 1, mean)
 
     def iteration(
         self, after: Position, collected: Iteration, figures: Mapping[str, float]
@@ -57,7 +56,8 @@ class Recorder:
         place = Place(self.stage, number, "train", "sampled")
         self.tables.trajectories(collected.scored, place, advantage_means=collected.advantage_means)
         values = {**rollout_metrics(collected.scored), **figures}
-        self._keep(number, after.iteration, values)
+        self._rows += self._metric_rows(number, after.iteration, values)
+        self.tracker.metrics(values, self.offset + after.iteration)
         self._write(f"{number:08d}")
         self.progress.advance(after.iteration, values)
         if self.every and after.iteration % self.every == 0:
@@ -67,12 +67,11 @@ class Recorder:
         self._write(f"{position.iteration:08d}")
         self.save(position)
 
-    def _keep(self, iteration: int, step: int, values: Mapping[str, float]) -> None:
+    def _metric_rows(
+        self, iteration: int, step: int, values: Mapping[str, float]
+    ) -> list[MetricRow]:
         seconds = time.perf_counter() - self.began
-        self._rows += [
-            MetricRow(iteration, step, name, value, seconds) for name, value in values.items()
-        ]
-        self.tracker.metrics(values, self.offset + step)
+        return [MetricRow(iteration, step, name, value, seconds) for name, value in values.items()]
 
     def _write(self, name: str) -> None:
         if self._rows:

@@ -35,7 +35,8 @@ class Row:
     @property
     def action_mask(self) -> np.ndarray:
         """(T,) bool, True on policy tokens."""
-        return self.sources == Source.POLICY
+        mask: np.ndarray = self.sources == Source.POLICY
+        return mask
 
     def picture(self) -> str:
         """The tokens, policy tokens in brackets."""

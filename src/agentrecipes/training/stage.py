@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from agentrecipes.recipe.schema import Stage
 from agentrecipes.training import fit as fitting
@@ -23,6 +23,9 @@ from agentrecipes.training.export import weights
 from agentrecipes.training.module import PolicyModule, Update
 from agentrecipes.training.pack import micro_batches
 from agentrecipes.training.reading import Reader
+
+if TYPE_CHECKING:
+    from agentrecipes.demonstrations.protocol import Demonstrations
 
 
 class Observer(Protocol):
@@ -116,7 +119,12 @@ class StageRun:
 
     def _read(self, position: Position) -> Position:
         total = self.fields.steps or 0
-        return self.read_to(position, total, lambda step: self._rate(step, total))
+        reached = self.read_to(position, total, lambda step: self._rate(step, total))
+        if reached.iteration < total:
+            return reached
+        version = reached.policy_version + 1
+        self.sampler.engine.load(weights(self.module), version)
+        return replace(reached, policy_version=version)
 
     def extend(self, position: Position, steps: int) -> Position:
         """Go on reading for `steps` more steps, from half the peak rate down again."""
@@ -176,17 +184,14 @@ class StageRun:
         callback = fitting.EpochEnd(after_step=after_step, after_epoch=after_epoch)
         made = fitting.trainer(fields.trainer, epochs=blocks, accumulate=most, callback=callback)
         fitting.fit(made, self.module, fitting.Pulled(pull, size * most))
-        reached = replace(done.position, iteration=self.module.steps)
-        version = reached.policy_version + 1
-        self.sampler.engine.load(weights(self.module), version)
-        return replace(reached, policy_version=version)
+        return replace(done.position, iteration=self.module.steps)
 
     @cached_property
     def reader(self) -> Reader:
         """The demonstrations of this stage."""
         fields = self.fields
         return Reader(
-            demonstrations=fields.demonstrations,
+            demonstrations=cast("Demonstrations", fields.demonstrations),
             environment=fields.environment,
             chat=self.sampler.chat,
             seed=self.sampler.seed,

@@ -1,23 +1,20 @@
 -- The best run of each algorithm: its last evaluation, on the test split where there is one.
-WITH last AS (
-    SELECT
-        run, metric, mode, split,
-        arg_max(value, iteration) AS value,
-        arg_max(standard_error, iteration) AS standard_error
-    FROM evaluations
-    WHERE value IS NOT NULL AND mode = 'sampled'
-    GROUP BY ALL
+WITH known AS (
+    SELECT run, algorithm, json_extract_string(stages, '$[#-1].name') AS last_stage FROM runs
 ),
-ranked AS (
+last AS (
     SELECT
-        coalesce(runs.algorithm, '?') AS algorithm, last.metric, last.run, last.split,
-        last.value, last.standard_error,
-        row_number() OVER (
-            PARTITION BY coalesce(runs.algorithm, '?'), last.metric
-            ORDER BY last.split = 'test' DESC, last.value DESC, last.run
-        ) AS place
-    FROM last LEFT JOIN runs ON runs.run = last.run
+        coalesce(known.algorithm, '?') AS algorithm, e.run, e.metric, e.split,
+        arg_max(e.value, e.iteration) AS value,
+        arg_max(e.standard_error, e.iteration) AS standard_error
+    FROM evaluations AS e LEFT JOIN known ON known.run = e.run
+    WHERE e.value IS NOT NULL AND e.mode = 'sampled'
+        AND e.stage = coalesce(known.last_stage, e.stage)
+    GROUP BY ALL
 )
 SELECT algorithm, metric, run, split, value, standard_error
-FROM ranked WHERE place = 1
+FROM last
+QUALIFY row_number() OVER (
+    PARTITION BY algorithm, metric ORDER BY split = 'test' DESC, value DESC, run
+) = 1
 ORDER BY algorithm, metric

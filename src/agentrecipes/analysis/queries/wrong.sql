@@ -4,6 +4,6 @@ SELECT
     policy_tokens + observation_tokens AS tokens,
     answer, gold
 FROM trajectories
-WHERE coalesce(parts['exact_match'], total, 0) < 0.5
+WHERE coalesce(parts['exact_match'], total) < 0.5
 ORDER BY tokens DESC, run, stage, iteration, split, mode, task, attempt
 LIMIT 10

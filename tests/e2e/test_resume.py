@@ -1,0 +1,112 @@
+"""A run that was stopped and resumed leaves what an uninterrupted one leaves, bit for bit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import torch
+from safetensors.torch import load_file
+from small import experiment, small
+
+from agentrecipes.training import checkpoints
+
+TIMES = {"seconds", "engine_seconds", "tool_seconds", "run", "wall_seconds", "dir"}
+
+
+class StopAfter:
+    """Asks the run to stop once a stage has reached a step."""
+
+    def __init__(self, run, stage: str, step: int) -> None:
+        self._run, self._wanted, self._stage, self._name = run, step, "", stage
+
+    def stage(self, name, algorithm, total) -> None:
+        self._stage = name
+
+    def advance(self, step, figures) -> None:
+        if self._stage == self._name and step >= self._wanted:
+            self._run._stop.asked = True
+
+    def evaluation(self, row) -> None: ...
+
+    def note(self, text) -> None: ...
+
+
+def rows(folder: Path, table: str) -> list[dict]:
+    """A table's rows without times and run names, in a fixed order."""
+    found = [
+        r
+        for f in sorted((folder / "tables" / table).glob("*.parquet"))
+        for r in pq.read_table(f).to_pylist()
+    ]
+    kept = [
+        {k: v for k, v in row.items() if k not in TIMES}
+        for row in found
+        if not str(row.get("name", "")).startswith("time/")
+    ]
+    return sorted(kept, key=lambda row: json.dumps(row, sort_keys=True, default=str))
+
+
+def same(one: Path, other: Path) -> None:
+    first, second = (
+        load_file(one / "model/model.safetensors"),
+        load_file(other / "model/model.safetensors"),
+    )
+    assert first.keys() == second.keys()
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    for table in ("trajectories", "turns", "metrics", "evaluations"):
+        expected = rows(one, table)
+        assert expected
+        assert rows(other, table) == expected, table
+
+
+def test_resuming_at_the_end_of_an_iteration_equals_the_uninterrupted_run(tmp_path):
+    whole = experiment(small(), tmp_path / "whole").run()
+    assert whole["status"] == "finished"
+    folder = tmp_path / "cut"
+    first = experiment(small(), folder)
+    assert first.run(StopAfter(first, "reinforce", 2))["status"] == "interrupted"
+    again = experiment(small(), folder).run(resume=True)
+    assert again["status"] == "finished"
+    same(tmp_path / "whole", folder)
+    values = [[row["value"] for row in each["evaluations"]] for each in (whole, again)]
+    assert values[0] == values[1]
+
+
+def test_resuming_within_imitation_equals_the_uninterrupted_run(tmp_path):
+    overrides = ["stages.reinforce.iterations=1", "stages.imitate.steps=23", "evaluation.every=0"]
+    experiment(small(*overrides), tmp_path / "whole").run()
+    folder = tmp_path / "cut"
+    first = experiment(small(*overrides), folder)
+    assert first.run(StopAfter(first, "imitate", 10))["status"] == "interrupted"
+    assert experiment(small(*overrides), folder).run(resume=True)["status"] == "finished"
+    same(tmp_path / "whole", folder)
+
+
+def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(tmp_path):
+    for done in (1, 2):
+        checkpoints.save(
+            tmp_path, {"weights": torch.full((2,), float(done))}, stage=0, done=done, keep=2
+        )
+    newest = tmp_path / "00-00000002.ckpt"
+    newest.write_bytes(newest.read_bytes()[:-1])
+    found = checkpoints.newest(tmp_path)
+    assert found is not None
+    assert found.state["weights"].tolist() == [1.0, 1.0]
+    assert found.passed_over == (
+        "00-00000002.ckpt: its hash differs from the one it was saved with",
+    )
+
+
+def test_only_the_newest_checkpoints_are_kept(tmp_path):
+    for done in range(4):
+        checkpoints.save(tmp_path, {"done": done}, stage=0, done=done, keep=2)
+    assert sorted(path.name for path in tmp_path.glob("*.ckpt")) == [
+        "00-00000002.ckpt",
+        "00-00000003.ckpt",
+    ]
+
+
+def test_a_folder_without_checkpoints_has_none(tmp_path):
+    assert checkpoints.newest(tmp_path) is None
