@@ -1,6 +1,6 @@
 # Every target leaves a stamp, so that a second call with nothing changed does nothing.
-# The newest of these that starts and is at least 3.11; a shim without an interpreter does not start.
-PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
+# The first of these that starts; 3.11 is what the pinned versions were tested with.
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 VENV := .venv
 BIN := $(VENV)/bin

@@ -7,9 +7,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentrecipes.experiment import Experiment
 from agentrecipes.recipe.load import Recipe
 from agentrecipes.tracking.opening import tracker
+from agentrecipes.tracking.protocol import Tracker
 from agentrecipes.tracking.tables import Tables
 from agentrecipes.training.policy import Policy
 
@@ -30,6 +30,17 @@ class RunPlace:
         """A folder that no other run has, not even one started in the same second."""
         stamp = time.strftime("%Y%m%d-%H%M%S")
         return cls(runs, runs / f"{recipe.name}-{stamp}-{secrets.token_hex(3)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A recipe with everything that carries it out; ``experiment.run`` does."""
+
+    recipe: Recipe
+    folder: Path
+    policy: Policy
+    tables: Tables
+    tracker: Tracker
 
 
 def compile_recipe(recipe: Recipe, place: RunPlace) -> Experiment:

@@ -49,6 +49,7 @@ FOLDER = {
 }
 
 _found: dict[tuple[str, str], type[Component]] = {}
+_added: list[Path] = []
 
 
 class PluginFailed(AgentRecipesError, ImportError):
@@ -203,6 +204,7 @@ def add_folder(folder: Path) -> list[Path]:
     files = sorted(folder.glob("[a-z]*.py"))
     for path in files:
         name = f"agentrecipes_parts.{path.stem}"
+        _added.append(path)
         spec = importlib.util.spec_from_file_location(name, path)
         if spec is None or spec.loader is None:
             raise PluginFailed(f"{path} is not a Python file that can be imported")
@@ -215,6 +217,11 @@ def add_folder(folder: Path) -> list[Path]:
                 f"{path} cannot be imported: {type(error).__name__}: {error}"
             ) from error
     return files
+
+
+def added_files() -> list[Path]:
+    """The files that `add_folder` imported: inputs of a run that no recipe names."""
+    return list(_added)
 
 
 def build(kind: str, value: Any) -> Any:

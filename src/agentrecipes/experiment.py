@@ -2,74 +2,72 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import torch
 
+from agentrecipes.compile import Experiment
+from agentrecipes.components import added_files
 from agentrecipes.errors import CheckFailed, RunStopped
 from agentrecipes.health.tripwires import Verdict, dead_type, no_signal
 from agentrecipes.numerics.streams import derive
-from agentrecipes.recipe.load import Recipe
 from agentrecipes.recipe.lock import lock
 from agentrecipes.recipe.schema import Stage
 from agentrecipes.tracking.opening import run_info
-from agentrecipes.tracking.protocol import Status, Tracker
-from agentrecipes.tracking.tables import Tables
+from agentrecipes.tracking.protocol import Status
 from agentrecipes.training import checkpoints
 from agentrecipes.training.collecting import Position, Sampler
 from agentrecipes.training.evaluation import evaluate
-from agentrecipes.training.export import save_model, weights
+from agentrecipes.training.export import weights
 from agentrecipes.training.guard import Guard
-from agentrecipes.training.policy import Policy
 from agentrecipes.training.progress import Progress, Silent
 from agentrecipes.training.recorder import Recorder, as_dict, record_evaluations
 from agentrecipes.training.signals import StopFlag
 from agentrecipes.training.stage import StageRun
+from agentrecipes.training.story import Story, as_json
 
 
-@dataclass
-class _Story:
-    """What a run has to tell so far; plain, so that a checkpoint can hold it."""
+def run(
+    experiment: Experiment,
+    progress: Progress | None = None,
+    *,
+    resume: bool = False,
+    stop: StopFlag | None = None,
+) -> dict[str, Any]:
+    """Train, evaluate and record; return the summary, which is written in any case.
 
-    stages: list[dict[str, Any]] = field(default_factory=list)
-    evaluations: list[dict[str, Any]] = field(default_factory=list)
-    tripwires: list[dict[str, Any]] = field(default_factory=list)
-    seconds: float = 0.0  # of earlier sittings
+    `stop` may be set from elsewhere; Ctrl-C and SIGTERM set it.
+
+    Raises:
+        Exception: whatever broke the run, after its summary says "failed".
+    """
+    return _Run(experiment, progress or Silent(), stop or StopFlag()).go(resume=resume)
 
 
-@dataclass
-class Experiment:
-    """One run of one recipe in one folder."""
+class _Run:
+    """One run of an experiment, while it lasts."""
 
-    recipe: Recipe
-    folder: Path
-    policy: Policy
-    tables: Tables
-    tracker: Tracker
-    progress: Progress = field(default_factory=Silent)
-    _story: _Story = field(default_factory=_Story)
-    _began: float = 0.0
-    _stop: StopFlag = field(default_factory=StopFlag)
-
-    def run(self, progress: Progress | None = None, *, resume: bool = False) -> dict[str, Any]:
-        """Train, evaluate and record; return the summary, which is written in any case.
-
-        Raises:
-            Exception: whatever broke the run, after its summary says "failed".
-        """
-        self.progress = progress or self.progress
+    def __init__(self, experiment: Experiment, progress: Progress, stop: StopFlag) -> None:
+        self.recipe = experiment.recipe
+        self.folder = experiment.folder
+        self.policy = experiment.policy
+        self.tables = experiment.tables
+        self.tracker = experiment.tracker
+        self.progress = progress
+        self._story = Story()
         self._began = time.perf_counter()
+        self._stop = stop
+
+    def go(self, *, resume: bool) -> dict[str, Any]:
         torch.set_num_threads(self.recipe.stages[0].trainer.threads)
         found = checkpoints.newest(self.folder / "checkpoints") if resume else None
-        self._open()
         status: Status = "failed"
         try:
             with self._stop:
+                self._open()
                 status = self._train(found)
         except RunStopped as stopped:
             status = "stopped"
@@ -84,9 +82,9 @@ class Experiment:
         """Write what identifies the run, before anything else."""
         recipe = self.recipe
         self.folder.mkdir(parents=True, exist_ok=True)
-        checkpoints.write(self.folder / "recipe.yaml", recipe.to_yaml().encode())
-        locked = lock(recipe)
-        checkpoints.write(self.folder / "recipe.lock", _json(locked))
+        self._write("recipe.yaml", recipe.to_yaml().encode())
+        locked = lock(recipe, extra_files=added_files())
+        self._write("recipe.lock", as_json(locked))
         self.tables.run(self._summary("running"), recipe.data)
         self.tracker.start(run_info(recipe, self.folder, locked))
 
@@ -110,7 +108,7 @@ class Experiment:
         if state["recipe_hash"] != self.recipe.hash or state["seed"] != self.recipe.seed:
             raise CheckFailed(f"{found.path} belongs to another recipe; nothing was changed")
         self.policy.restore(state["policy"])
-        self._story = _Story(**state["story"])
+        self._story = Story(**state["story"])
         return Position(**state["position"]), int(state["stage"])
 
     def _stage(self, index: int, position: Position, found: checkpoints.Found | None) -> Position:
@@ -139,7 +137,7 @@ class Experiment:
         finally:
             engine.close()
         self.tables.compact(fields.name)
-        self._story.stages.append(_told(fields, position, time.perf_counter() - began))
+        self._story.stage_done(fields, position, time.perf_counter() - began)
         return position
 
     def _recorder(self, index: int, fields: Stage, sampler: Sampler) -> Recorder:
@@ -174,7 +172,7 @@ class Experiment:
         told: list[dict[str, Any]] = []
         index = [stage.name for stage in self.recipe.stages].index(fields.name)
         for split in splits:
-            found = evaluate(fields, sampler, position, split=split, modes=fields.evaluation.modes)
+            found = evaluate(fields, sampler, position, split=split)
             step = self._offset(index) + position.iteration
             record_evaluations(
                 found, tables=self.tables, tracker=self.tracker, progress=self.progress, step=step
@@ -190,9 +188,8 @@ class Experiment:
         engine = fields.rollout.engine.start(self.policy.module.model, self.policy.tokenizer)
         engine.load(weights(self.policy.module), position.policy_version)
         sampler = Sampler(engine, self.policy.chat, self.recipe.seed, fields.name)
-        last = self._story.evaluations[-1] if self._story.evaluations else {}
-        known = last.get("stage") == fields.name and last.get("iteration") == position.iteration
-        splits = ["test"] if known and last.get("split") == "dev" else ["dev", "test"]
+        known = self._story.was_measured_at(fields.name, position.iteration, "dev")
+        splits = ["test"] if known else ["dev", "test"]
         try:
             self._evaluate(fields, sampler, position, splits=splits)
         finally:
@@ -227,7 +224,7 @@ class Experiment:
     def _act(self, verdict: Verdict) -> None:
         if verdict.action == "go":
             return
-        self._story.tripwires.append(asdict(verdict))
+        self._story.verdict(verdict)
         if verdict.action == "stop":
             raise RunStopped(verdict.message)
         self.progress.note(verdict.message)
@@ -240,7 +237,7 @@ class Experiment:
             "position": asdict(position),
             "recipe_hash": self.recipe.hash,
             "seed": self.recipe.seed,
-            "story": asdict(self._story),
+            "story": {**asdict(self._story), "seconds": self._elapsed()},
             "policy": self.policy.state(),
         }
         folder = self.folder / "checkpoints"
@@ -252,49 +249,33 @@ class Experiment:
             self.tables.lost.append(f"checkpoint {index}-{position.iteration}: {error}")
 
     def _close(self, status: Status) -> dict[str, Any]:
+        """Write what stays; trouble with one thing never loses another."""
         if status != "failed":
-            save_model(self.policy.module, self.policy.tokenizer, self.folder / "model")
-        summary = self._summary(status)
+            self._kept("model", lambda: self.policy.export(self.folder / "model"))
         self.tracker.artifact(self.folder / "recipe.yaml")
         self.tracker.finish(status)
+        summary = self._summary(status)
         summary["lost"] = [*self.tables.lost, *self.tracker.lost]
         self.tables.run(summary, self.recipe.data)
-        checkpoints.write(self.folder / "summary.json", _json(summary))
+        self._kept("summary.json", lambda: self._write("summary.json", as_json(summary)))
+        summary["lost"] = [*self.tables.lost, *self.tracker.lost]
         return summary
 
+    def _kept(self, name: str, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except OSError as error:
+            self.tables.lost.append(f"{name}: not written: {error}")
+
+    def _write(self, name: str, data: bytes) -> None:
+        checkpoints.write(self.folder / name, data)
+
+    def _elapsed(self) -> float:
+        """Seconds of this run, earlier sittings included."""
+        return self._story.seconds + time.perf_counter() - self._began
+
     def _summary(self, status: str) -> dict[str, Any]:
-        model = self.folder / "model"
-        return {
-            "run": self.folder.name,
-            "dir": str(self.folder),
-            "status": status,
-            "recipe_hash": self.recipe.hash,
-            "seed": self.recipe.seed,
-            "profile": self.recipe.profile,
-            "wall_seconds": self._story.seconds + time.perf_counter() - self._began,
-            "stages": self._story.stages,
-            "evaluations": self._story.evaluations,
-            "tripwires": self._story.tripwires,
-            "artifacts": {
-                "model": str(model) if model.exists() else None,
-                "report": None,
-                "mlflow_run_id": self.tracker.run_id,
-            },
-            "lost": [],
-        }
-
-
-def _told(fields: Stage, position: Position, seconds: float) -> dict[str, Any]:
-    reads = fields.algorithm.needs.demonstrations
-    updates = fields.trainer.minibatches * fields.trainer.epochs
-    return {
-        "name": fields.name,
-        "algorithm": fields.algorithm.part_name,
-        "steps": position.iteration if reads else position.iteration * updates,
-        "iterations": 0 if reads else position.iteration,
-        "wall_seconds": seconds,
-    }
-
-
-def _json(value: object) -> bytes:
-    return json.dumps(value, indent=1, ensure_ascii=False, default=str).encode()
+        seconds = time.perf_counter() - self._began
+        told = self._story.summary(self.recipe, self.folder, status=status, seconds=seconds)
+        told["artifacts"]["mlflow_run_id"] = self.tracker.run_id
+        return told

@@ -169,7 +169,7 @@ class Scored:
     parts: Mapping[str, float | None]  # name → value over the whole trajectory, before its weight
     total: float | None  # weighted sum; null drops the trajectory from the update
     per_turn: tuple[float, ...]  # total by turn; a trajectory part counts on the last turn
-    masked: bool = False  # total is null because of a part with ``missing: mask``, and none drops it
+    masked: bool = False  # total is null by a part with ``missing: mask``, and none drops it
 
 
 @dataclass(frozen=True, slots=True)

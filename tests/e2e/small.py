@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from agentrecipes.compile import RunPlace, compile_recipe
+from agentrecipes.compile import Experiment, RunPlace, compile_recipe
 from agentrecipes.components import add_folder
-from agentrecipes.experiment import Experiment
+from agentrecipes.experiment import run
 from agentrecipes.recipe.load import Recipe, load
 
 add_folder(Path(__file__).parent / "parts")
@@ -43,4 +43,4 @@ def experiment(recipe: Recipe, folder: Path) -> Experiment:
 
 def trained(folder: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
     """The summary of a small run in `folder`."""
-    return experiment(small(*overrides), folder).run()
+    return run(experiment(small(*overrides), folder))

@@ -10,7 +10,9 @@ import torch
 from safetensors.torch import load_file
 from small import experiment, small
 
+from agentrecipes.experiment import run
 from agentrecipes.training import checkpoints
+from agentrecipes.training.signals import StopFlag
 
 TIMES = {"seconds", "engine_seconds", "tool_seconds", "run", "wall_seconds", "dir"}
 
@@ -18,19 +20,27 @@ TIMES = {"seconds", "engine_seconds", "tool_seconds", "run", "wall_seconds", "di
 class StopAfter:
     """Asks the run to stop once a stage has reached a step."""
 
-    def __init__(self, run, stage: str, step: int) -> None:
-        self._run, self._wanted, self._stage, self._name = run, step, "", stage
+    def __init__(self, stop: StopFlag, stage: str, step: int) -> None:
+        self._stop, self._wanted, self._stage, self._name = stop, step, "", stage
 
     def stage(self, name, algorithm, total) -> None:
         self._stage = name
 
     def advance(self, step, figures) -> None:
         if self._stage == self._name and step >= self._wanted:
-            self._run._stop.asked = True
+            self._stop.asked = True
 
     def evaluation(self, row) -> None: ...
 
     def note(self, text) -> None: ...
+
+
+def interrupted(folder: Path, stage: str, step: int, *overrides: str) -> str:
+    """The status of a run that is asked to stop after a step of a stage."""
+    stop = StopFlag()
+    return run(experiment(small(*overrides), folder), StopAfter(stop, stage, step), stop=stop)[
+        "status"
+    ]
 
 
 def rows(folder: Path, table: str) -> list[dict]:
@@ -62,12 +72,11 @@ def same(one: Path, other: Path) -> None:
 
 
 def test_resuming_at_the_end_of_an_iteration_equals_the_uninterrupted_run(tmp_path):
-    whole = experiment(small(), tmp_path / "whole").run()
+    whole = run(experiment(small(), tmp_path / "whole"))
     assert whole["status"] == "finished"
     folder = tmp_path / "cut"
-    first = experiment(small(), folder)
-    assert first.run(StopAfter(first, "reinforce", 2))["status"] == "interrupted"
-    again = experiment(small(), folder).run(resume=True)
+    assert interrupted(folder, "reinforce", 2) == "interrupted"
+    again = run(experiment(small(), folder), resume=True)
     assert again["status"] == "finished"
     same(tmp_path / "whole", folder)
     values = [[row["value"] for row in each["evaluations"]] for each in (whole, again)]
@@ -76,11 +85,10 @@ def test_resuming_at_the_end_of_an_iteration_equals_the_uninterrupted_run(tmp_pa
 
 def test_resuming_within_imitation_equals_the_uninterrupted_run(tmp_path):
     overrides = ["stages.reinforce.iterations=1", "stages.imitate.steps=23", "evaluation.every=0"]
-    experiment(small(*overrides), tmp_path / "whole").run()
+    run(experiment(small(*overrides), tmp_path / "whole"))
     folder = tmp_path / "cut"
-    first = experiment(small(*overrides), folder)
-    assert first.run(StopAfter(first, "imitate", 10))["status"] == "interrupted"
-    assert experiment(small(*overrides), folder).run(resume=True)["status"] == "finished"
+    assert interrupted(folder, "imitate", 10, *overrides) == "interrupted"
+    assert run(experiment(small(*overrides), folder), resume=True)["status"] == "finished"
     same(tmp_path / "whole", folder)
 
 

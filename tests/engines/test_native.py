@@ -9,6 +9,7 @@ import torch
 from ragged import MODEL, OBSERVATION, TOKENIZER, generate, next_turn, plain_logp, requests, start
 
 from agentrecipes.engines import sampler
+from agentrecipes.engines.forward import attended
 from agentrecipes.engines.native import Native
 from agentrecipes.errors import EngineError
 from tolerances import FLOAT32
@@ -300,3 +301,12 @@ def test_float32_is_the_least_that_logp_has():
     logp = torch.tensor(sample.logp)
     assert not torch.equal(logp.bfloat16().float(), logp)
     torch.testing.assert_close(logp.double().float(), logp, **FLOAT32)
+
+
+def test_every_column_attends_to_something_and_never_to_what_comes_later():
+    # two rows of two cached columns (the first row has none) and two new ones, the first is padding
+    valid = torch.tensor([[False, False, False, True], [True, True, True, True]])
+    assert attended(valid, 2, 4).int().tolist() == [
+        [[[0, 0, 1, 0], [0, 0, 0, 1]]],
+        [[[1, 1, 1, 0], [1, 1, 1, 1]]],
+    ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrecipes.environments.renaming import Renaming
+from agentrecipes.environments.renaming import Renaming, permutation
 from agentrecipes.records import Passage, Task
 
 NAMES = frozenset({"ann", "bob", "cid", "dan", "50%", "%s"})
@@ -32,6 +32,14 @@ def test_a_seed_fixes_the_permutation_and_seeds_differ():
     drawn = [Renaming(NAMES, seed).text("ann bob cid dan") for seed in range(50)]
     assert drawn == [Renaming(NAMES, seed).text("ann bob cid dan") for seed in range(50)]
     assert len(set(drawn)) > 25
+
+
+def test_the_permutation_of_numbers_is_that_of_the_sorted_names():
+    names = sorted(NAMES)
+    for seed in range(20):
+        order = permutation(len(names), seed)
+        renamed = [Renaming(NAMES, seed).text(name) for name in names]
+        assert renamed == [names[place] for place in order]
 
 
 def test_a_name_takes_every_place_about_equally_often():

@@ -127,9 +127,9 @@ def test_all_problems_of_all_stages_are_raised_at_once(write):
     with pytest.raises(RecipeError) as caught:
         load(write(text))
     assert [problem.path for problem in caught.value.problems] == [
-        "sed",
         "stages.copy.steps",
         "stages.try.algorithm.rate",
+        "sed",
     ]
 
 

@@ -4,8 +4,10 @@ import pytest
 from playground import BROKEN, CHATML, TASK, House, Orders, play_texts, tokenizer
 
 from agentrecipes.environments.protocol import OnInvalid, Outcome
+from agentrecipes.errors import TaskFailed
 from agentrecipes.records import Message, Source, Stop
 from agentrecipes.rollout.chat import Chat
+from agentrecipes.rollout.play import play, texts
 
 
 def picture(trajectory):
@@ -52,12 +54,12 @@ def test_a_hint_after_an_unreadable_action_is_an_observation_like_any_other():
 @pytest.mark.parametrize("stop", [(" !",), ()], ids=["stop", "end"])
 def test_every_action_is_what_was_sampled_and_every_prompt_extends_the_last(template, role, stop):
     house = House(Orders(role, stop))
-    texts = ("look door !", "look é <|user|> !", "nonsense", "say yes !")
-    trajectory, engine = play_texts(*texts, house=house, template=template)
-    assert [turn.action_text for turn in trajectory.turns] == list(texts)
+    written = ("look door !", "look é <|user|> !", "nonsense", "say yes !")
+    trajectory, engine = play_texts(*written, house=house, template=template)
+    assert [turn.action_text for turn in trajectory.turns] == list(written)
     assert [turn.prompt for turn in trajectory.turns] == [r.ids for r in engine.requests]
     chat = Chat(tokenizer(template))
-    sampled = [chat.action(text, close=not stop or "!" not in text) for text in texts]
+    sampled = [chat.action(text, close=not stop or "!" not in text) for text in written]
     assert [turn.action for turn in trajectory.turns] == sampled
     for turn, following in zip(trajectory.turns, trajectory.turns[1:], strict=False):
         assert following.prompt == turn.prompt + turn.action + turn.observation
@@ -89,7 +91,7 @@ MIXED = ["go on", "seen it"]
 
 
 @pytest.mark.parametrize(
-    ("texts", "rules", "stop", "shown"),
+    ("said", "rules", "stop", "shown"),
     [
         # the limit of 2 is answered, the third ends it
         (["a", "b", "c", "d"], OnInvalid(), Stop.INVALID, ["go on", "go on", ""]),
@@ -100,13 +102,13 @@ MIXED = ["go on", "seen it"]
         (["a", "look yes !", "b", "c"], OnInvalid(), Stop.INVALID, [*MIXED, "go on", ""]),
     ],
 )  # fmt: skip
-def test_invalid_actions_are_answered_so_many_times(texts, rules, stop, shown):
+def test_invalid_actions_are_answered_so_many_times(said, rules, stop, shown):
     house = House(on_invalid=rules, max_turns=9)
-    trajectory, _ = play_texts(*texts, house=house)
+    trajectory, _ = play_texts(*said, house=house)
     assert trajectory.stop == stop
     assert [turn.observation_text for turn in trajectory.turns] == shown
     assert [turn.valid for turn in trajectory.turns] == [
-        t.endswith(" !") for t in texts[: len(shown)]
+        text.endswith(" !") for text in said[: len(shown)]
     ]
 
 
@@ -172,3 +174,28 @@ def test_an_episode_reports_its_own_turn_rewards():
     house = House(outcomes={"door": Outcome(observation="seen", reward=0.25)})
     trajectory, _ = play_texts("look door !", "say yes !", house=house)
     assert [turn.reward for turn in trajectory.turns] == [0.25, 0.0]
+
+
+class Locked(House):
+    """It cannot be opened, or it cannot be closed."""
+
+    def open(self, task, seed):
+        if "open" in self.outcomes:
+            raise self.outcomes["open"]
+        room = super().open(task, seed)
+
+        async def fail() -> None:
+            raise self.outcomes["close"]
+
+        room.close = fail
+        return room
+
+
+@pytest.mark.parametrize(("when", "turns"), [("open", 0), ("close", 1)])
+def test_a_task_that_cannot_be_opened_or_closed_is_data(when, turns):
+    house = Locked(outcomes={when: TaskFailed("the door is locked")})
+    trajectory, _ = play_texts("say yes !", house=house)
+    assert (trajectory.stop, trajectory.error) == (Stop.TOOL_ERROR, "the door is locked")
+    assert (trajectory.task, len(trajectory.turns)) == (TASK, turns)
+    played = play(house, TASK, agent=texts(["say yes !"]))
+    assert (played.stop, played.error, played.turns) == (trajectory.stop, trajectory.error, turns)

@@ -23,7 +23,7 @@ def test_texts_lead_where_the_same_texts_of_a_policy_lead(said):
     rules = OnInvalid(limit=1)
     house = House(outcomes={"wall": BROKEN["wall"]}, on_invalid=rules)
     trajectory, _ = play_texts(*said, house=house)
-    played = play(house, TASK, texts(said))
+    played = play(house, TASK, agent=texts(said))
     assert played.view == View.of(trajectory)
     assert (played.stop, played.answer) == (trajectory.stop, trajectory.answer)
     assert (played.turns, played.error) == (len(trajectory.turns), trajectory.error)
@@ -39,13 +39,13 @@ def test_an_agents_actions_are_written_and_read_back():
             else Action(calls=(Call("look", {"at": "yes"}),))
         )
 
-    played = play(House(), TASK, agent)
+    played = play(House(), TASK, agent=agent)
     assert played.view.actions == ("look yes !", "say it !")
     assert (played.stop, played.answer, played.turns) == (Stop.ANSWERED, "it", 2)
 
 
 def test_texts_that_run_out_leave_the_episode_cancelled():
-    played = play(House(), TASK, texts(["look door !"]))
+    played = play(House(), TASK, agent=texts(["look door !"]))
     assert (played.stop, played.turns) == (Stop.CANCELLED, 1)
 
 
@@ -53,7 +53,7 @@ def test_the_oracle_of_the_generated_world_always_answers_right():
     protocol = {"name": "search_tags", "queries_per_turn": 3}
     world = build("environment", {"name": "search", "dataset": "world", "protocol": protocol})
     for task in world.tasks("train")[:20]:
-        played = play(world, task, world.oracle, seed=3)
+        played = play(world, task, agent=world.oracle, seed=3)
         assert played.answer is not None
         assert played.answer in played.view.task.gold_answers
         assert played.view.task.question != task.question  # it was renamed

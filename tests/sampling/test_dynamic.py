@@ -34,10 +34,10 @@ def test_every_task_is_planned_whole():
     ],
 )
 def test_groups_without_two_different_totals_are_counted(totals, again):
-    assert Dynamic().refill([group(one) for one in totals], rounds=1) == again
+    assert len(Dynamic().refill([group(one) for one in totals], rounds=1)) == again
 
 
 def test_the_limit_ends_it():
     groups = [group((1.0, 1.0))]
     sampling = Dynamic(limit=3)
-    assert [sampling.refill(groups, rounds) for rounds in (1, 2, 3, 4)] == [1, 1, 0, 0]
+    assert [len(sampling.refill(groups, rounds)) for rounds in (1, 2, 3, 4)] == [1, 1, 0, 0]

@@ -9,6 +9,7 @@ import pytest
 import torch
 from small import experiment, small
 
+from agentrecipes.experiment import run as run_experiment
 from agentrecipes.training import stage as stage_module
 from agentrecipes.training.batch import MicroBatch
 from agentrecipes.training.collecting import Collector, Position, Sampler
@@ -34,7 +35,7 @@ class Versions:
 def test_batches_are_never_stale(tmp_path, monkeypatch):
     versions = Versions(monkeypatch)
     recipe = small("stages.imitate.steps=1")
-    experiment(recipe, tmp_path / "run").run()
+    run_experiment(experiment(recipe, tmp_path / "run"))
     collected = versions.seen[1:]  # the first is imitation's only step
     # Imitation ends with version 1; epoch e of the collecting stage trains on version 1 + e.
     assert collected == [(epoch, epoch + 1) for epoch, _ in collected]
@@ -97,7 +98,7 @@ def test_constant_rewards_move_nothing_with_grpo(tmp_path):
 
     stage_module.StageRun.run, original = keep, plain
     try:
-        run.run()
+        run_experiment(run)
     finally:
         stage_module.StageRun.run = original
     after = run.policy.module.model.state_dict()

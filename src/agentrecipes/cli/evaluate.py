@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -62,11 +62,11 @@ def evaluate(  # noqa: PLR0913 - a command's parameters are its options
     from agentrecipes.cli.progress import watch
     from agentrecipes.training.measure import measure
 
-    modes = (mode,) if mode is not None else None
+    wanted = {"split": split, "tasks": tasks, "modes": (mode,) if mode else None}
+    chosen = {key: value for key, value in wanted.items() if value is not None}
+    evaluation = recipe.stages[-1].evaluation.model_copy(update=chosen)
     with watch() as progress:
-        rows = measure(
-            recipe, model=model, progress=progress, split=split, tasks=tasks, modes=modes
-        )
+        rows: list[dict[str, Any]] = measure(recipe, evaluation, model=model, progress=progress)
     if as_json:
         emit_json({"evaluations": rows})
         return

@@ -99,7 +99,7 @@ def episode(stage: Stage, task: Task, *, make: Make, seed: int) -> dict[str, Any
     from agentrecipes.rollout.play import play as play_episode
     from agentrecipes.rollout.score import score_view
 
-    played = play_episode(stage.environment, task, make, seed)
+    played = play_episode(stage.environment, task, agent=make, seed=seed)
     scores = score_view(played.view, stage.rewards)
     return {
         "task": task.id,

@@ -23,6 +23,7 @@ from agentrecipes.cli.arguments import (
 )
 from agentrecipes.cli.output import emit_json
 from agentrecipes.cli.summary import summary_text
+from agentrecipes.components import added_files
 from agentrecipes.errors import CheckFailed, Problem, RecipeError
 
 if TYPE_CHECKING:
@@ -118,12 +119,13 @@ def recipe_of(run: Path, overrides: Sequence[str] = ()) -> Recipe:
 
 
 def _watched(recipe: Recipe, place: RunPlace, *, resume: bool) -> dict[str, Any]:
+    from agentrecipes import experiment
     from agentrecipes.cli.progress import watch
     from agentrecipes.compile import compile_recipe
 
     with watch() as progress:
         progress.note(f"{place.name}: {recipe.hash[:12]}, seed {recipe.seed}, in {place.folder}")
-        return compile_recipe(recipe, place).run(progress, resume=resume)
+        return experiment.run(compile_recipe(recipe, place), progress, resume=resume)
 
 
 def compare_lock(recipe: Recipe, path: Path) -> None:
@@ -138,7 +140,7 @@ def compare_lock(recipe: Recipe, path: Path) -> None:
     from agentrecipes.recipe.lock import compare, lock
 
     wanted = json.loads(path.read_text(encoding="utf-8"))
-    found = lock(recipe)
+    found = lock(recipe, extra_files=added_files())
     differing = [
         f"{name} is {found['inputs'].get(name)!r}, but {wanted['inputs'].get(name)!r} was locked"
         for name in compare(wanted, found)

@@ -23,7 +23,7 @@ class Dataset(Protocol):
 
     @property
     def spoken(self) -> bool:
-        """Whether questions are natural language, which needs instructions; else a formal language."""
+        """Whether questions are natural language, which needs instructions, or formal."""
         ...
 
     @property

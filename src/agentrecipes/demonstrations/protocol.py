@@ -12,7 +12,7 @@ from agentrecipes.records import Message, Task
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
-    """A written episode: opening messages, then an action and the observation it drew, turn by turn.
+    """A written episode: opening messages, then action and observation, turn by turn.
 
     ``weights`` has one number per turn, the loss weight of its action (0.0 for a marked mistake).
     """

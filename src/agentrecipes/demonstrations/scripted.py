@@ -11,7 +11,7 @@ from pydantic import Field
 
 from agentrecipes.components import Component, component
 from agentrecipes.demonstrations.protocol import Demonstration
-from agentrecipes.environments.protocol import Environment
+from agentrecipes.environments.protocol import Agent, Environment
 from agentrecipes.environments.renaming import Renaming
 from agentrecipes.environments.script import Faults, Script
 from agentrecipes.errors import RecipeError
@@ -31,6 +31,9 @@ MIX = {  # share of a type; longer questions are harder to imitate
 @component("demonstrations")
 class Scripted(Component):
     """Follows a task's plan with faults, so that imitation alone cannot be perfect.
+
+    A task without a plan is played by the environment's oracle, faultlessly: on real questions it
+    searches for the supporting titles, then answers.
 
     With the defaults, half of the demonstrations end correct where three queries fit a turn, and
     43 % where one does. A reward can select what they show rarely, and revives nothing that they
@@ -52,7 +55,7 @@ class Scripted(Component):
         """`count` demonstrations of training tasks; the same for the same seed.
 
         Raises:
-            RecipeError: a task has no plan that a script could follow.
+            RecipeError: there is no task to demonstrate.
         """
         return asyncio.run(self._draw(environment, seed))
 
@@ -76,11 +79,8 @@ class Scripted(Component):
 
     async def _draw(self, environment: Environment, seed: int) -> list[Demonstration]:
         tasks = environment.tasks("train")
-        if not tasks or not all("plan" in task.data for task in tasks):
-            raise RecipeError(
-                "demonstrations: scripted needs tasks with a plan, and the dataset's have none. "
-                "Use a dataset that brings one (world), or another source of demonstrations"
-            )
+        if not tasks:
+            raise RecipeError("demonstrations: the dataset has no tasks in its train split")
         chosen = self._choose(tasks, Random(derive(seed, "demonstrations")))
         return [
             await self._play(environment, task, derive(seed, "demonstration", number))
@@ -108,8 +108,7 @@ class Scripted(Component):
         """One episode; an action that finds `max_turns` used up is not written."""
         protocol = environment.protocol
         episode = environment.open(task, seed)
-        queries = int(getattr(protocol, "queries_per_turn", 1))
-        script = Script(episode.task, queries, faults=self._faults(), random=Random(seed))
+        script = self._script(environment, episode.task, seed)
         turns: list[tuple[str, str]] = []
         observation, answer = None, None
         for _ in range(environment.max_turns):
@@ -127,6 +126,13 @@ class Scripted(Component):
             weights=(1.0,) * len(turns),
             correct=answer in episode.task.gold_answers,
         )
+
+    def _script(self, environment: Environment, task: Task, seed: int) -> Agent:
+        """The plan with faults; where a task has no plan, the environment's oracle."""
+        if "plan" not in task.data:
+            return environment.oracle(task)
+        queries = int(getattr(environment.protocol, "queries_per_turn", 1))
+        return Script(task, queries, faults=self._faults(), random=Random(seed))
 
     def _faults(self) -> Faults:
         return Faults(

@@ -12,22 +12,25 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
-from transformers.cache_utils import Cache, CacheLayerMixin
+from transformers.cache_utils import Cache
 
 Ids = tuple[int, ...]
 
 
-class Layer(CacheLayerMixin):  # type: ignore[no-untyped-call]  # transformers' seam
-    """One layer's keys and values, (rows, heads, columns, width); garbage from `used` on."""
+class Layer:
+    """One layer's keys and values, (rows, heads, columns, width); garbage from `used` on.
+
+    It has the methods of transformers' CacheLayerMixin that models call.
+    """
 
     keys: Tensor
     values: Tensor
 
     def __init__(self, rows: int, columns: int) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
         self.rows, self.columns = rows, columns
         self.live = rows  # rows of the next forward pass: the first ones
         self.used = 0  # columns that are filled
+        self.is_initialized = False
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
         def empty(states: Tensor) -> Tensor:
@@ -64,7 +67,8 @@ class Rows:
 
     def __init__(self, layers: int, rows: int, columns: int) -> None:
         self.layers = [Layer(rows, columns) for _ in range(layers)]
-        self.cache = Cache(layers=list(self.layers))
+        listed: Any = self.layers
+        self.cache = Cache(layers=listed)
         self.valid = torch.zeros((rows, columns), dtype=torch.bool)
         self.ids: list[Ids] = []  # written when the call is over
 
@@ -74,7 +78,7 @@ class Rows:
 
     @property
     def bytes(self) -> int:
-        tensors = [t for layer in self.layers for t in (layer.keys, layer.values) if t is not None]
+        tensors = [tensor for layer in self.layers for tensor in (layer.keys, layer.values)]
         return sum(t.numel() * t.element_size() for t in tensors)
 
     def narrow(self, live: int) -> None:

@@ -60,7 +60,7 @@ def draw(logits: Tensor, uniform: Tensor, ways: Ways) -> tuple[Tensor, Tensor]:
     logp = torch.log_softmax(logits.float() / ways.temperature[:, None], dim=-1)  # (R, V)
     chosen = torch.zeros(len(logits), dtype=torch.int64, device=logits.device)
     if ways.any_drawn:
-        probability = logp.exp().double()
+        probability = logp.exp()
         if ways.any_cut:
             probability = _cut(probability, ways.top_p)
         chosen = _invert(probability, uniform)
@@ -73,11 +73,12 @@ def _invert(probability: Tensor, uniform: Tensor) -> Tensor:
     """(R,) the first token whose cumulated share exceeds the uniform number; never one of share 0.
 
     First the block of tokens is found, then the token in it: a cumulated sum is slow, a sum is not.
+    Sums are float64.
     """
     rows, size = probability.shape
     blocks = torch.nn.functional.pad(probability, (0, -size % BLOCK)).view(rows, -1, BLOCK)
-    block, rest = _first_above(blocks.sum(-1), uniform)
-    inside = blocks[torch.arange(rows, device=block.device), block]  # (R, BLOCK)
+    block, rest = _first_above(blocks.sum(-1, dtype=torch.float64), uniform)
+    inside = blocks[torch.arange(rows, device=block.device), block].double()  # (R, BLOCK)
     token, _ = _first_above(inside, rest)
     return (block * BLOCK + token).clamp(max=size - 1)  # of a row that is NaN; its logp shows it
 
@@ -86,9 +87,8 @@ def _first_above(weight: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
     """(R,) the first index whose cumulated share exceeds `uniform`, and where in it, in [0, 1]."""
     cumulated = weight.cumsum(-1)  # (R, K), not normalised
     total = cumulated[:, -1:]
-    below = torch.nextafter(
-        total, torch.zeros_like(total)
-    )  # a uniform near 1 may round up to total
+    # A uniform number near 1 may round up to the total.
+    below = torch.nextafter(total, torch.zeros_like(total))
     target = torch.minimum(uniform[:, None] * total, below)
     index = torch.searchsorted(cumulated, target, right=True).clamp(max=weight.shape[1] - 1)
     mass = weight.gather(1, index)
@@ -99,6 +99,6 @@ def _first_above(weight: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
 def _cut(probability: Tensor, top_p: Tensor) -> Tensor:
     """The fewest likeliest tokens that reach top_p, 0 elsewhere (Holtzman et al. 2020)."""
     ordered, index = probability.sort(dim=-1, descending=True, stable=True)
-    before = ordered.cumsum(-1) - ordered
+    before = ordered.cumsum(-1, dtype=torch.float64) - ordered
     kept = torch.where(before < top_p[:, None], ordered, 0.0)
     return torch.zeros_like(probability).scatter(1, index, kept)

@@ -88,7 +88,7 @@ class Network:
         logits = torch.empty(0)
         for start in range(0, width, step):
             part = slice(start, min(start + step, width))
-            mask = _causal(rows.valid, base + part.start, base + part.stop)
+            mask = attended(rows.valid, base + part.start, base + part.stop)
             logits = self._forward(rows, tokens[:, part], positions=positions[:, part], mask=mask)
         return logits
 
@@ -113,7 +113,7 @@ class Network:
         return logits.float()
 
 
-def _causal(valid: Tensor, start: int, stop: int) -> Tensor:
+def attended(valid: Tensor, start: int, stop: int) -> Tensor:
     """(R, 1, stop - start, stop) bool: what columns `start` to `stop` attend to.
 
     A padding column attends to itself, so that no softmax is over nothing: NaN would reach others.

@@ -18,7 +18,7 @@ Agent = Callable[[str | None], Action]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an action led to. Example: ``Outcome(observation="[Paris] ...")``, ``Outcome(done=True, answer="Rome")``."""
+    """What an action led to: ``Outcome("Paris is …")``, ``Outcome(done=True, answer="Rome")``."""
 
     observation: str = ""
     done: bool = False
@@ -61,7 +61,7 @@ class Episode(Protocol):
 
 
 class Environment(Protocol):
-    """What the agent acts in. Limits and invalid actions are handled by the rollout from these fields."""
+    """What the policy acts in. The rollout enforces its limits and its rule for invalid actions."""
 
     max_turns: int
     on_invalid: OnInvalid
@@ -82,7 +82,7 @@ class Environment(Protocol):
     def tasks(self, split: str) -> Sequence[Task]: ...
 
     def open(self, task: Task, seed: int) -> Episode:
-        """The same task and seed always give the same episode; attempts of one group share the seed."""
+        """Same task and seed, same episode; the attempts of a group share the seed."""
         ...
 
     def oracle(self, task: Task) -> Agent:

@@ -28,10 +28,7 @@ class Renaming:
     def __init__(self, symbols: frozenset[str], seed: int) -> None:
         self._symbols = symbols
         self._names = _ordered(symbols)
-        # `streams.uniforms` would seed the generator more slowly, and this runs for every row.
-        keys = np.random.Generator(np.random.Philox(key=derive("rename", seed)))
-        order = np.argsort(keys.random(len(self._names)), kind="stable")
-        self._targets: list[str] = self._names[order].tolist()
+        self._targets: list[str] = self._names[permutation(len(self._names), seed)].tolist()
 
     def text(self, text: str) -> str:
         """`text` under the new names."""
@@ -72,7 +69,7 @@ class Renaming:
 
 def permutation(names: int, seed: int) -> np.ndarray:
     """(names,) int64: name number n, in sorted order, becomes number ``permutation[n]``."""
-    # As `streams.uniforms`, less the hashing of the key that is a hash already: this runs often.
+    # `streams.uniforms` would seed the generator more slowly, and this runs for every row.
     keys = np.random.Generator(np.random.Philox(key=derive("rename", seed)))
     return np.argsort(keys.random(names), kind="stable")
 

@@ -103,15 +103,15 @@ def _metric_rows(scored: Sequence[Scored], name: str, place: Place) -> list[Eval
     answered = [(kind, values) for kind, values in tasks if values]
     rounds = _mean(rounds_of(one.trajectory) for one in scored) if scored else 0.0
     means = [(kind, math.fsum(values) / len(values)) for kind, values in answered]
-    rows = [_row(name, place, means, rounds)]
+    rows = [_row(name, place, means, rounds=rounds)]
     for k in _ks(max((len(values) for _, values in answered), default=0)):
         passed = [(kind, pass_at(k, values)) for kind, values in answered if len(values) >= k]
-        rows.append(_row(f"{name}/pass@{k}", place, passed, rounds))
+        rows.append(_row(f"{name}/pass@{k}", place, passed, rounds=rounds))
     return rows
 
 
 def _row(
-    name: str, place: Place, values: Sequence[tuple[str, float]], rounds: float
+    name: str, place: Place, values: Sequence[tuple[str, float]], *, rounds: float
 ) -> EvaluationRow:
     figures = [value for _, value in values]
     kinds = sorted({kind for kind, _ in values if kind})

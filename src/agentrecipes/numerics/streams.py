@@ -1,4 +1,4 @@
-"""Counter-based randomness: every draw is a function of what it is for, so there is no state to save."""
+"""Counter-based randomness: a draw is a function of what it is for; there is no state to save."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ Key = Sequence[int | str]
 
 
 def derive(*key: int | str) -> int:
-    """A seed in [0, 2^63) for (recipe seed, stage, iteration, purpose, ...); equal in every process."""
+    """A seed in [0, 2^63) for (recipe seed, stage, iteration, purpose, …), the same everywhere."""
     text = "\x1f".join(f"{type(part).__name__}:{part}" for part in key)
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
 
 
 def uniforms(key: Key, count: int) -> np.ndarray:
-    """`count` numbers in [0, 1), float64; number t belongs to token t and never depends on `count`."""
+    """`count` float64 numbers in [0, 1); number t is token t's and does not depend on `count`."""
     return np.random.Generator(np.random.Philox(derive(*key))).random(count)

@@ -18,7 +18,7 @@ class ActionProtocol(Protocol):
 
     @property
     def observation_role(self) -> Literal["inline", "user", "tool"]:
-        """``inline``: the observation goes on inside the assistant's message; else it is a message."""
+        """``inline``: the observation goes on in the assistant's message; else it is a message."""
         ...
 
     def system(self, tools: Sequence[str]) -> str:

@@ -207,9 +207,9 @@ def parts_in(value: Any, loc: Loc = ()) -> Iterator[tuple[Loc, Component]]:
 
 
 def told_once(problems: list[Problem]) -> list[Problem]:
-    """Without repetitions: what stands at the top level is wrong in every stage."""
+    """In the order of the file, and without repetitions: the top level is wrong in every stage."""
     kept: dict[tuple[object, ...], Problem] = {}
     for problem in problems:
         place = (problem.file, problem.line, problem.column, problem.path)
         kept.setdefault((problem.code, *place), problem)
-    return list(kept.values())
+    return sorted(kept.values(), key=lambda p: (p.file or "", p.line or 0, p.column or 0))

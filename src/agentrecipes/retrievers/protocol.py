@@ -12,7 +12,7 @@ class Searcher(Protocol):
     """A corpus that is ready to be searched."""
 
     def search(self, queries: Sequence[str], k: int | None = None) -> list[list[Passage]]:
-        """The best passages of each query, best first, at most `k` (default: the recipe's ``top_k``).
+        """The best passages of each query, best first, at most `k` (default: ``top_k``).
 
         Ties keep the order of the corpus; an empty query finds nothing.
         """

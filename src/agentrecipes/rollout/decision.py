@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
 from agentrecipes.engines.protocol import Sample
 from agentrecipes.environments.protocol import Environment, Episode, Outcome
 from agentrecipes.errors import AgentRecipesError, TaskFailed
-from agentrecipes.records import Action, Stop
+from agentrecipes.records import Action, Stop, Task
 
 STEP_SECONDS = (
     300.0  # longest wait for an environment's step; tools have shorter limits of their own
@@ -50,6 +51,20 @@ async def decide(
         return Decision(Outcome(), Stop.TOOL_ERROR, str(error), seconds)
     stop = Stop.ANSWERED if outcome.done else Stop.TURNS if last else None
     return Decision(outcome, stop, seconds=time.perf_counter() - started)
+
+
+@asynccontextmanager
+async def opened(environment: Environment, task: Task, seed: int) -> AsyncIterator[Episode]:
+    """The episode, closed afterwards.
+
+    Raises:
+        TaskFailed: the environment could not be opened or closed.
+    """
+    episode = environment.open(task, seed)
+    try:
+        yield episode
+    finally:
+        await bounded(episode.close(), "closing the environment")
 
 
 async def bounded(wait: Awaitable[T], name: str, seconds: float = STEP_SECONDS) -> T:

@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable
 
 from agentrecipes.engines.protocol import Request, Sample
 from agentrecipes.environments.protocol import Episode, Outcome
+from agentrecipes.errors import TaskFailed
 from agentrecipes.records import Action, Source, Stop, Trajectory, Turn
 from agentrecipes.rollout.chat import Labelled
-from agentrecipes.rollout.decision import Decision, bounded, cut_short, decide
+from agentrecipes.rollout.decision import Decision, cut_short, decide, opened
 from agentrecipes.rollout.setting import Job, Setting
 
 Sampler = Callable[[Request], Awaitable[Sample]]
@@ -23,14 +24,15 @@ async def play_policy(job: Job, setting: Setting, sample: Sampler) -> Trajectory
         EngineError: the sampler failed.
     """
     started = time.perf_counter()
-    run = Run(job, setting)
-    episode = setting.environment.open(job.task, job.open_seed)
+    run, task = Run(job, setting), job.task
     try:
-        await run.play(episode, sample)
-    finally:
-        await bounded(episode.close(), "closing the environment")
+        async with opened(setting.environment, task, job.open_seed) as episode:
+            task = episode.task
+            await run.play(episode, sample)
+    except TaskFailed as error:  # it could not be opened or closed
+        run.stop, run.error = Stop.TOOL_ERROR, str(error)
     return Trajectory(
-        task=episode.task,
+        task=task,
         group=job.group,
         attempt=job.attempt,
         turns=tuple(run.turns),

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from agentrecipes.environments.protocol import Environment, Outcome
+from agentrecipes.environments.protocol import Environment, Episode, Outcome
+from agentrecipes.errors import TaskFailed
 from agentrecipes.records import Action, Call, Stop, Task
 from agentrecipes.rewards.protocol import View
 from agentrecipes.rollout.collect import run
-from agentrecipes.rollout.decision import Decision, bounded, decide
+from agentrecipes.rollout.decision import Decision, decide, opened
 
 Player = Callable[[str | None], Action | str | None]
 """An Agent that may also give its text as it is, or None when it has nothing more to say."""
@@ -28,7 +29,7 @@ class Played:
 
 
 def play(
-    environment: Environment, task: Task, agent: Callable[[Task], Player], seed: int = 0
+    environment: Environment, task: Task, *, agent: Callable[[Task], Player], seed: int = 0
 ) -> Played:
     """Play `task` with the agent that `agent` makes for it as it is posed (``environment.oracle``).
 
@@ -50,24 +51,31 @@ def texts(actions: Sequence[str]) -> Callable[[Task], Player]:
 async def _play(
     environment: Environment, task: Task, *, agent: Callable[[Task], Player], seed: int
 ) -> Played:
-    episode = environment.open(task, seed)
+    script = Script()
     try:
-        player = agent(episode.task)
-        script = Script()
-        while script.stop is None:
-            said = player(script.shown)
-            if said is None:
-                script.stop = Stop.CANCELLED
-                break
-            text = said if isinstance(said, str) else environment.protocol.write(said)
-            action = environment.protocol.parse(text)
-            invalid = sum(not one.valid for one in script.actions)
-            turn = len(script.actions)
-            decision = await decide(environment, episode, action=action, turn=turn, invalid=invalid)
-            script.add(text, action, decision)
-    finally:
-        await bounded(episode.close(), "closing the environment")
-    return script.played(episode.task)
+        async with opened(environment, task, seed) as episode:
+            task = episode.task
+            await _act(environment, episode, player=agent(task), script=script)
+    except TaskFailed as error:  # it could not be opened or closed
+        script.stop, script.error = Stop.TOOL_ERROR, str(error)
+    return script.played(task)
+
+
+async def _act(
+    environment: Environment, episode: Episode, *, player: Player, script: Script
+) -> None:
+    """Let the player act until the episode or its words are over."""
+    while script.stop is None:
+        said = player(script.shown)
+        if said is None:
+            script.stop = Stop.CANCELLED
+            return
+        text = said if isinstance(said, str) else environment.protocol.write(said)
+        action = environment.protocol.parse(text)
+        invalid = sum(not one.valid for one in script.actions)
+        turn = len(script.actions)
+        decision = await decide(environment, episode, action=action, turn=turn, invalid=invalid)
+        script.add(text, action, decision)
 
 
 class Script:

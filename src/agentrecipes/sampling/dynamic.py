@@ -28,14 +28,11 @@ class Dynamic(Component):
         """All attempts at every task."""
         return [Plan(task, group_size) for task in tasks]
 
-    def refill(self, groups: Sequence[Sequence[Scored]], rounds: int) -> int:
-        """How many of `groups` hold no two different totals; 0 after the last round.
-
-        A group that was collected again stands in `groups` in place of the old one.
-        """
+    def refill(self, groups: Sequence[Sequence[Scored]], rounds: int) -> list[int]:
+        """The groups that hold no two different totals; none after the last round."""
         if rounds >= self.limit:
-            return 0
-        return sum(not _has_signal(group) for group in groups)
+            return []
+        return [number for number, group in enumerate(groups) if not _has_signal(group)]
 
 
 def _has_signal(group: Sequence[Scored]) -> bool:

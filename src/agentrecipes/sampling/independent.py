@@ -17,6 +17,6 @@ class Independent(Component):
         """One plan per task, in the order of the tasks."""
         return [Plan(task, group_size) for task in tasks]
 
-    def refill(self, groups: Sequence[Sequence[Scored]], rounds: int) -> int:
+    def refill(self, groups: Sequence[Sequence[Scored]], rounds: int) -> list[int]:
         """Never any."""
-        return 0
+        return []

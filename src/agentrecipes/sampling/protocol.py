@@ -26,6 +26,9 @@ class Sampling(Protocol):
         """What to collect first."""
         ...
 
-    def refill(self, groups: Sequence[Sequence[Scored]], rounds: int) -> int:
-        """How many more groups to collect after `rounds` rounds; 0 to go on to the update."""
+    def refill(self, groups: Sequence[Sequence[Scored]], rounds: int) -> list[int]:
+        """Numbers of the groups that leave, each for a new one; none to go on to the update.
+
+        `groups` are those that the update would get after `rounds` rounds of collection.
+        """
         ...

@@ -12,9 +12,9 @@ from agentrecipes.training.rows import rows
 def evaluate_packing(turns: Sequence[Mapping[str, Sequence[int]]]) -> list[dict[str, Any]]:
     """Rows with ``ids``, ``sources`` (words) and ``turn_index`` of one trajectory.
 
-    A turn is ``{"prompt", "action", "observation"}``, lists of ids; the prompt is all that the policy
-    saw before that turn. Example: ``[{"prompt": [1, 2], "action": [7], "observation": [5]}]`` gives
-    ``ids [1, 2, 7, 5]`` with sources prompt, prompt, policy, observation.
+    A turn is ``{"prompt", "action", "observation"}``, lists of ids; the prompt is all that the
+    policy saw before that turn. Example: ``[{"prompt": [1], "action": [7], "observation": [5]}]``
+    gives ``ids [1, 7, 5]`` with sources prompt, policy, observation.
     """
     made = rows([_turn(turn) for turn in turns])
     return [

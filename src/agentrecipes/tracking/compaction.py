@@ -54,7 +54,7 @@ def compact(folder: Path, stage: str, *, schema: pa.Schema) -> None:
     names = sorted(fresh | {part for parts in old.values() for part, _ in parts})
     partial = folder / f".{stem}.compacting.tmp"
     try:
-        counts = _merge(_tables(folder, names, fresh, old), partial, schema)
+        counts = _merge(_tables(folder, names, fresh=fresh, old=old), partial, schema)
         target = f"{stem}{manifest.COMPACTED}{_digest(partial)}.parquet"
         os.replace(partial, folder / target)
     except BaseException:
@@ -72,7 +72,7 @@ def _is_made(name: str, stem: str) -> bool:
 
 
 def _tables(
-    folder: Path, names: Sequence[str], fresh: Set[str], old: manifest.Manifest
+    folder: Path, names: Sequence[str], *, fresh: Set[str], old: manifest.Manifest
 ) -> Iterator[pa.Table]:
     """The rows of each part: from its own file, else from the compacted file that it went into."""
     import pyarrow.parquet as pq

@@ -10,7 +10,7 @@ from agentrecipes.records import Call, Place, Scored, Trajectory, Turn
 
 
 def trajectory(
-    scored: Scored, run: str, place: Place, advantage_mean: float | None
+    scored: Scored, run: str, place: Place, *, advantage_mean: float | None
 ) -> dict[str, Any]:
     """One row of ``trajectories``."""
     one = scored.trajectory

@@ -56,7 +56,7 @@ class Tables:
         self._write(
             "trajectories",
             name,
-            [rows.trajectory(one, self._run, place, mean) for one, mean in records],
+            [rows.trajectory(one, self._run, place, advantage_mean=mean) for one, mean in records],
         )
         turns = (row for one in scored for row in rows.turns(one, self._run, place))
         self._write("turns", name, list(turns))

@@ -61,13 +61,10 @@ def install(model: PreTrainedModel) -> None:
     model.set_attn_implementation(NAME)
 
 
-def _attention(  # noqa: PLR0913 - the signature is transformers' own
+def _attention(
     module: torch.nn.Module,
     query: Tensor,  # (1, H, N, D), or (B, H, T, D) without segments
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor | None,
-    *,
+    *others: Any,  # key and value like the query, and a mask or None
     segments: Segments | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
@@ -75,7 +72,8 @@ def _attention(  # noqa: PLR0913 - the signature is transformers' own
     if segments is None:
         from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-        return sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
+        return sdpa_attention_forward(module, query, *others, **kwargs)
+    key, value, _ = others
     rows, longest = segments.gather.shape
     flat = segments.gather.flatten()
 

@@ -139,7 +139,9 @@ def take(batch: Batch, rows: Sequence[int], longest: int) -> Batch:
     return Batch(**values)
 
 
-def cut(rows: Sequence[Row], batch: Batch, numbers: Sequence[int], version: int) -> MicroBatch:
+def cut(
+    rows: Sequence[Row], batch: Batch, numbers: Sequence[int], *, version: int = 0
+) -> MicroBatch:
     """The micro-batch of some rows; scored are the tokens with weight, or the action tokens."""
     own = [rows[n] for n in numbers]
     scored = [row.weight > 0 for row in own]

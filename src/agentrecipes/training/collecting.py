@@ -14,7 +14,7 @@ import torch
 
 from agentrecipes.numerics.streams import derive
 from agentrecipes.recipe.schema import Stage
-from agentrecipes.records import Batch, Scored, Task, Trajectory
+from agentrecipes.records import Batch, Scored, Task
 from agentrecipes.rollout.collect import collect
 from agentrecipes.rollout.score import score
 from agentrecipes.rollout.setting import Job, Setting
@@ -131,25 +131,29 @@ class Collector:
         return Iteration(steps, tuple(scored), advantage_means, _results(kept))
 
     def _collect(self, stage: Stage, position: Position) -> list[Scored]:
+        """Groups of attempts; those that the sampling sends away leave for new ones."""
         rollout = stage.rollout
+        groups: list[list[Scored]] = []
         count, rounds = rollout.tasks, 0
-        scored: list[Scored] = []
         while count:
-            plans = rollout.sampling.plan(
-                self._pick(stage, position, count, rounds), rollout.group_size
-            )
-            plans = [replace(plan, refill=rounds) for plan in plans]
+            tasks = self._pick(stage, position, count=count, rounds=rounds)
+            plans = [
+                replace(plan, refill=rounds)
+                for plan in rollout.sampling.plan(tasks, rollout.group_size)
+            ]
             jobs = self._sampler.jobs(plans, position.iteration, "rollout")
-            trajectories: list[Trajectory] = collect(jobs, self._sampler.setting(stage, position))
-            scored += score(trajectories, stage.rewards)
+            trajectories = collect(jobs, self._sampler.setting(stage, position))
+            fresh: dict[str, list[Scored]] = {}
+            for each in score(trajectories, stage.rewards):
+                fresh.setdefault(each.trajectory.group, []).append(each)
+            groups += fresh.values()
             rounds += 1
-            groups: dict[str, list[Scored]] = {}
-            for each in scored:
-                groups.setdefault(each.trajectory.group, []).append(each)
-            count = rollout.sampling.refill(list(groups.values()), rounds)
-        return scored
+            gone = set(rollout.sampling.refill(groups, rounds))
+            groups = [group for number, group in enumerate(groups) if number not in gone]
+            count = len(gone)
+        return [each for group in groups for each in group]
 
-    def _pick(self, stage: Stage, position: Position, count: int, rounds: int) -> list[Task]:
+    def _pick(self, stage: Stage, position: Position, *, count: int, rounds: int) -> list[Task]:
         if self._tasks is None:
             self._tasks = stage.environment.tasks("train")
         seed = derive(self._sampler.seed, self._sampler.stage, position.iteration, "tasks", rounds)
@@ -178,7 +182,7 @@ class Collector:
         shape = batch.action_mask.shape
         logp, values, ref = torch.zeros(shape), torch.zeros(shape), torch.zeros(shape)
         for part in partition(rows, stage.trainer.tokens_per_batch, len(rows)):
-            micro = cut(rows, batch, part, 0).to(self._module.device)
+            micro = cut(rows, batch, part).to(self._module.device)
             longest = micro.batch.action_mask.shape[1]
             with torch.no_grad(), self._context():
                 out = self._module(micro.strip, temperature=temperature, value=needs.value)
@@ -212,7 +216,9 @@ class Collector:
             whole = _denominators(batch, numbers)
             made = []
             for part in partition(own, stage.trainer.tokens_per_batch, most):
-                micro = cut(rows, whole, [numbers[n] for n in part], position.policy_version)
+                micro = cut(
+                    rows, whole, [numbers[n] for n in part], version=position.policy_version
+                )
                 made.append(replace(micro, exact=_exact(stage)))
             steps.append(tuple(filled(made, most, position.policy_version)))
         return tuple(steps)

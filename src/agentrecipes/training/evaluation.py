@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentrecipes.components import build
@@ -31,15 +30,13 @@ def metrics_of(stage: Stage) -> tuple[RewardEntry, ...]:
     return tuple(RewardEntry(part=part) for part in parts)
 
 
-def evaluate(
-    stage: Stage, sampler: Sampler, position: Position, *, split: str, modes: Sequence[str]
-) -> list[Evaluated]:
-    """Evaluate in each mode on the first tasks of `split`: the same tasks every time."""
+def evaluate(stage: Stage, sampler: Sampler, position: Position, *, split: str) -> list[Evaluated]:
+    """Evaluate in the recipe's modes on the first tasks of `split`: the same ones every time."""
     wanted = stage.evaluation
     tasks = list(stage.environment.tasks(split))[: wanted.tasks]
     entries = metrics_of(stage)
     found = []
-    for mode in modes:
+    for mode in wanted.modes:
         attempts = wanted.samples if mode == "sampled" else 1
         plans = [Plan(task, attempts) for task in tasks]
         jobs = sampler.jobs(plans, position.iteration, f"evaluation-{split}-{mode}")

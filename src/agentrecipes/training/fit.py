@@ -7,6 +7,8 @@ first one before the epoch has begun: both would be sampled from weights one upd
 from __future__ import annotations
 
 import logging
+import signal
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -20,10 +22,10 @@ from agentrecipes.training.batch import MicroBatch
 from agentrecipes.training.module import PolicyModule
 from agentrecipes.training.strategies import strategy
 
-
 UNHELPFUL = (  # warnings about choices that are made on purpose here, or about Lightning's own code
     ".*does not have many workers.*",
     ".*GPU available but not used.*",
+    ".*module.s. in eval mode at the start of training.*",
     ".*terableDataset.*",
     ".*isinstance.treespec, LeafSpec.*",
 )
@@ -49,6 +51,12 @@ class EpochEnd(L.Callback):
     def __init__(self, after_step: Callable[[], bool], after_epoch: Callable[[], bool]) -> None:
         self._after_step = after_step
         self._after_epoch = after_epoch
+        self._handler = signal.getsignal(signal.SIGTERM)
+
+    def on_train_start(self, trainer: L.Trainer, *_: Any) -> None:
+        """Take SIGTERM back: Lightning's handler would end the run without a checkpoint of ours."""
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, self._handler)
 
     def on_train_batch_end(self, trainer: L.Trainer, *_: Any) -> None:
         if not trainer.fit_loop._should_accumulate() and self._after_step():

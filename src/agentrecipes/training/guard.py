@@ -9,6 +9,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
 import numpy as np
 
 from agentrecipes.demonstrations.protocol import Demonstration
@@ -72,10 +73,11 @@ class Guard:
             oracle_demonstration(self.environment, task, seed)
             for task, seed in zip(tasks, seeds, strict=True)
         ]
+        role = self.environment.protocol.observation_role
         rows = [
-            demonstration_row(each, self.chat, n, self.environment) for n, each in enumerate(told)
+            demonstration_row(each, self.chat, number=n, role=role) for n, each in enumerate(told)
         ]
-        micro = cut(rows, read_batch(rows), range(len(rows)), 0).to(self.module.device)
+        micro = cut(rows, read_batch(rows), range(len(rows))).to(self.module.device)
         hits = self.module.hits(micro.strip).cpu().numpy()
         right = wanted = 0
         for number, row in enumerate(rows):

@@ -51,8 +51,9 @@ class PolicyModule(L.LightningModule):
         self.update: Update | None = None
         self.optimizer: torch.optim.Optimizer | None = None
         self.steps = 0  # optimizer steps of the stage so far
-        self.terms: dict[str, float] = {}  # of the update so far: loss terms summed, extremes kept
+        self.terms: dict[str, float] = {}  # since the last report: loss terms summed, extremes kept
         self._reference: list[PreTrainedModel] = []  # in a list: it is no sub-module of ours
+        self._counted = 0  # optimizer steps since the last report
         self._empty = True  # no micro-batch of this optimizer step weighed anything
 
     def keep_reference(self, model: PreTrainedModel | None) -> None:
@@ -129,6 +130,16 @@ class PolicyModule(L.LightningModule):
             else:
                 self.terms[name] = max(old, new) if name.endswith("_max") else old + new
 
+    def report(self) -> dict[str, float]:
+        """The terms since the last report: means over optimizer steps, extremes and counts."""
+        count = max(self._counted, 1)
+        told = {
+            name: value if name.endswith(("_max", "_steps")) else value / count
+            for name, value in self.terms.items()
+        }
+        self.terms, self._counted = {}, 0
+        return told
+
     def _update(self) -> Update:
         if self.update is None:
             raise RuntimeError(
@@ -170,16 +181,11 @@ class PolicyModule(L.LightningModule):
             return
         self._record({"policy/gradient_norm_max": norm})
 
-    def optimizer_step(
-        self,
-        epoch: int,
-        batch_idx: int,
-        optimizer: Any,
-        optimizer_closure: Callable[[], Any] | None = None,
-    ) -> None:
-        """Step at this step's learning rate."""
-        optimizers.set_rate(optimizer, self._update().rate(self.steps))
-        super().optimizer_step(epoch, batch_idx, optimizer, optimizer_closure)
+    def optimizer_step(self, *args: Any, **kwargs: Any) -> None:
+        """Step at this step's learning rate; the arguments are Lightning's own."""
+        optimizers.set_rate(self.configure_optimizers(), self._update().rate(self.steps))
+        super().optimizer_step(*args, **kwargs)
+        self._counted += 1
         self._empty = True
         self.steps += 1
 

@@ -16,6 +16,7 @@ from agentrecipes.recipe.schema import Stage
 from agentrecipes.rollout.chat import Chat
 from agentrecipes.training import optimizer as optimizers
 from agentrecipes.training.checkpoints import read_tensors, write_tensors
+from agentrecipes.training.export import save_model
 from agentrecipes.training.module import PolicyModule
 
 
@@ -31,7 +32,7 @@ class Policy:
     def build(cls, part: Model, seed: int) -> Policy:
         """The recipe's model with fresh or loaded weights."""
         tokenizer = part.tokenizer()
-        module = PolicyModule(part.build(seed), None)
+        module = PolicyModule(part.build(seed), None).eval()
         return cls(module, tokenizer, Chat(tokenizer))
 
     def prepare(self, stage: Stage, reference: Path) -> None:
@@ -51,6 +52,10 @@ class Policy:
             frozen.load_state_dict(read_tensors(reference))
             module.keep_reference(frozen)
         module.optimizer = optimizers.build(stage.optimizer, module.groups())
+
+    def export(self, folder: Path) -> None:
+        """Write model and tokenizer where transformers loads them."""
+        save_model(self.module, self.tokenizer, folder)
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps: trainable tensors, the value head and the optimizer."""

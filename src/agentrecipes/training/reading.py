@@ -16,7 +16,7 @@ from agentrecipes.environments.protocol import Environment
 from agentrecipes.environments.renaming import permutation
 from agentrecipes.numerics.streams import derive
 from agentrecipes.records import Source
-from agentrecipes.rollout.chat import Chat
+from agentrecipes.rollout.chat import Chat, Role
 from agentrecipes.training.batch import MicroBatch, cut, filler, read_batch
 from agentrecipes.training.pack import partition
 from agentrecipes.training.rows import Row
@@ -112,18 +112,22 @@ class Reader:
     def _told(self, number: int, place: int, seed: int) -> Row:
         """A demonstration under names of its own.
 
-        Where every name is one token, the ids of the written row are permuted: the same as writing it
-        again under the new names and tokenising that, at a tenth of the time.
+        Where every name is one token, the ids of the written row are permuted: the same as writing
+        it again under the new names and tokenising that, at a tenth of the time.
         """
         names = self._names
         if names is None:
             told = self.demonstrations.restate(self.drawn[number], self.environment, seed)
-            return self._weighted(demonstration_row(told, self.chat, place, self.environment))
+            return self._weighted(demonstration_row(told, self.chat, number=place, role=self._role))
         if number not in self._written:
-            row = demonstration_row(self.drawn[number], self.chat, 0, self.environment)
+            row = demonstration_row(self.drawn[number], self.chat, number=0, role=self._role)
             self._written[number] = self._weighted(row)
         row = self._written[number]
         return replace(row, ids=names.renamed(row.ids, seed), trajectory=place)
+
+    @property
+    def _role(self) -> Role:
+        return self.environment.protocol.observation_role
 
     @cached_property
     def _written(self) -> dict[int, Row]:
@@ -154,20 +158,18 @@ class Reader:
         rows = self.rows(step)
         batch = read_batch(rows)
         made = [
-            cut(rows, batch, part, step) for part in partition(rows, self.tokens_per_batch, most)
+            cut(rows, batch, part, version=step)
+            for part in partition(rows, self.tokens_per_batch, most)
         ]
         return made + [filler(step)] * (most - len(made))
 
 
-def demonstration_row(
-    told: Demonstration, chat: Chat, number: int, environment: Environment
-) -> Row:
+def demonstration_row(told: Demonstration, chat: Chat, *, number: int, role: Role) -> Row:
     """One row of a written episode, tokenised piece by piece as the rollout would have."""
     ids, sources = chat.prompt(told.messages)
     all_ids, all_sources = list(ids), list(sources)
     turns = [0] * len(ids)
     weight = [1.0] * len(ids)
-    role = environment.protocol.observation_role
     for turn, ((action, observation), own) in enumerate(zip(told.turns, told.weights, strict=True)):
         last = turn == len(told.turns) - 1
         ended = last or role != "inline"  # the assistant's message ends here

@@ -54,7 +54,7 @@ class _Builder:
         self.logp: list[float] = []
 
     def add(
-        self, ids: Sequence[int], sources: Sequence[int], turn: int, logp: Sequence[float] = ()
+        self, ids: Sequence[int], sources: Sequence[int], turn: int, *, logp: Sequence[float] = ()
     ) -> None:
         self.ids += ids
         self.sources += sources
@@ -86,7 +86,9 @@ def rows(turns: Sequence[Turn], trajectory: int = 0) -> list[Row]:
         else:
             start = len(open_row.ids)
             open_row.add(turn.prompt[start:], turn.prompt_sources[start:], number)
-        open_row.add(turn.action, [Source.POLICY] * len(turn.action), number, turn.logp_rollout)
+        open_row.add(
+            turn.action, [Source.POLICY] * len(turn.action), number, logp=turn.logp_rollout
+        )
         open_row.add(turn.observation, turn.observation_sources, number)
     return [*done, open_row.row(trajectory)] if open_row is not None else []
 

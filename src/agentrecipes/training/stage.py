@@ -83,14 +83,17 @@ class StageRun:
             self._begin(
                 stage, most, lambda step: optimizers.factor(stage.optimizer, step, total * steps)
             )
+            self.module.eval()
             current.collect(collector.iteration(stage, current.position))
+            self.module.train()
             yield from (micro for step in current.iteration.steps for micro in step)
 
         def after_epoch() -> bool:
-            collected = current.iteration
-            current.position = self._advance(current.position, collected)
+            self.module.eval()
+            collected, terms = current.iteration, self.module.report()
+            current.position = self._advance(current.position, collected, terms)
             self.sampler.engine.load(weights(self.module), current.position.policy_version)
-            self.observer.iteration(current.position, collected, current.figures(self.module.terms))
+            self.observer.iteration(current.position, collected, current.figures(terms))
             return self._save(current.position, total)
 
         callback = fitting.EpochEnd(after_step=lambda: False, after_epoch=after_epoch)
@@ -102,7 +105,9 @@ class StageRun:
             fitting.fit(made, self.module, fitting.Pulled(pull, most * steps))
         return current.position
 
-    def _advance(self, before: Position, collected: Iteration) -> Position:
+    def _advance(
+        self, before: Position, collected: Iteration, terms: Mapping[str, float]
+    ) -> Position:
         stage = self.at(before.iteration)
         return replace(
             before,
@@ -111,7 +116,7 @@ class StageRun:
             curriculum=stage.curriculum.observe(before.curriculum, collected.results),
             algorithm=stage.algorithm.observe(
                 before.algorithm,
-                {**self.module.terms, "rollout/trajectories": float(len(collected.scored))},
+                {**terms, "rollout/trajectories": float(len(collected.scored))},
             ),
         )
 
@@ -168,13 +173,13 @@ class StageRun:
 
         def pull() -> Iterator[MicroBatch]:
             self._begin(fields, most, rate)
+            self.module.train()
             first = self.module.steps
             for step in range(first, first + size):
                 yield from reader.micro_batches(step, most)
 
         def after_step() -> bool:
-            self.observer.step(self.module.steps - 1, done.figures(self.module.terms))
-            self.module.terms = {}
+            self.observer.step(self.module.steps - 1, done.figures(self.module.report()))
             return self.observer.wants_stop()
 
         def after_epoch() -> bool:
@@ -184,6 +189,7 @@ class StageRun:
         callback = fitting.EpochEnd(after_step=after_step, after_epoch=after_epoch)
         made = fitting.trainer(fields.trainer, epochs=blocks, accumulate=most, callback=callback)
         fitting.fit(made, self.module, fitting.Pulled(pull, size * most))
+        self.module.eval()
         return replace(done.position, iteration=self.module.steps)
 
     @cached_property
@@ -202,7 +208,7 @@ class StageRun:
         )
 
     def _begin(self, stage: Stage, most: int, rate: Callable[[int], float]) -> None:
-        self.module.terms = {}
+        self.module.report()  # what an evaluation or an interrupted epoch left
         self.module.update = Update(stage.algorithm, stage.rollout.temperature, most, rate)
 
     def _save(self, position: Position, end: int) -> bool:
