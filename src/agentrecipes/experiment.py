@@ -64,6 +64,8 @@ class _Run:
     def go(self, *, resume: bool) -> dict[str, Any]:
         torch.set_num_threads(self.recipe.stages[0].trainer.threads)
         found = checkpoints.newest(self.folder / "checkpoints") if resume else None
+        if found is not None:
+            self._require_own(found)
         status: Status = "failed"
         try:
             with self._stop:
@@ -101,12 +103,15 @@ class _Run:
         self._final(position)
         return "finished"
 
+    def _require_own(self, found: checkpoints.Found) -> None:
+        own = (self.recipe.hash, self.recipe.seed)
+        if (found.state["recipe_hash"], found.state["seed"]) != own:
+            raise CheckFailed(f"{found.path} belongs to another recipe; nothing was changed")
+
     def _restore(self, found: checkpoints.Found) -> tuple[Position, int]:
         state = found.state
         for fault in found.passed_over:
             self.progress.note(f"checkpoint passed over: {fault}")
-        if state["recipe_hash"] != self.recipe.hash or state["seed"] != self.recipe.seed:
-            raise CheckFailed(f"{found.path} belongs to another recipe; nothing was changed")
         self.policy.restore(state["policy"])
         self._story = Story(**state["story"])
         return Position(**state["position"]), int(state["stage"])
@@ -184,7 +189,7 @@ class _Run:
     def _final(self, position: Position) -> None:
         """Evaluate on dev and then on test, and write the model."""
         index = len(self.recipe.stages) - 1
-        fields = self.recipe.stage(index)
+        fields = self.recipe.stage(index, position.iteration)
         engine = fields.rollout.engine.start(self.policy.module.model, self.policy.tokenizer)
         engine.load(weights(self.policy.module), position.policy_version)
         sampler = Sampler(engine, self.policy.chat, self.recipe.seed, fields.name)
@@ -253,6 +258,8 @@ class _Run:
         if status != "failed":
             self._kept("model", lambda: self.policy.export(self.folder / "model"))
         self.tracker.artifact(self.folder / "recipe.yaml")
+        if (self.folder / "model").is_dir():
+            self.tracker.artifact(self.folder / "model")
         self.tracker.finish(status)
         summary = self._summary(status)
         summary["lost"] = [*self.tables.lost, *self.tracker.lost]

@@ -231,8 +231,8 @@ class Batch:
     trajectory: Tensor  # (B,) int64: whose row this is
     group: Tensor  # (N,) int64: group of a trajectory
     # denominators: of the whole optimizer step, over all its micro-batches and ranks
-    action_tokens: float  # tokens in the action mask
-    sequences: float  # trajectories
+    action_tokens: float  # tokens in the action mask, and those of masked trajectories
+    sequences: float  # trajectories with an action token, masked ones too
     total_weight: float  # sum of token_weight
     kl_coefficient: float  # in force this iteration (adaptive controllers move it)
     turns: float = 0.0  # ... turns that hold an action token; for algorithms that value turns

@@ -46,6 +46,7 @@ def test_rollout_figures_of_three_trajectories_equal_the_hand_computed_ones():
         "reward/exact_match_null": 1.0,
         "reward/total": 1 / 2,
         "reward/total_null": 1.0,
+        "reward/total_not_finite": 0.0,
         **{f"rollout/stop_{stop}": 0.0 for stop in Stop},
         "rollout/stop_answered": 1 / 3,
         "rollout/stop_turns": 1 / 3,
@@ -62,6 +63,13 @@ def test_a_part_that_is_null_everywhere_has_a_count_and_no_mean():
     figures = rollout_metrics([scored(total=None, parts={"judged": None})])
     assert "reward/judged" not in figures
     assert figures["reward/judged_null"] == 1.0
+
+
+def test_a_total_that_is_no_number_is_counted_and_in_no_mean():
+    every = [scored(str(n), total=total) for n, total in enumerate((math.inf, 3.0, math.nan, None))]
+    figures = rollout_metrics(every)
+    assert figures["reward/total"] == 3.0
+    assert (figures["reward/total_not_finite"], figures["reward/total_null"]) == (2.0, 1.0)
 
 
 def test_a_part_that_some_trajectories_lack_counts_as_null_there():

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 import torch
-from small import experiment, small
+from small import Quiet, collector, experiment, small, weights_after, weights_before
 
 from agentrecipes.experiment import run as run_experiment
 from agentrecipes.training import stage as stage_module
 from agentrecipes.training.batch import MicroBatch
-from agentrecipes.training.collecting import Collector, Position, Sampler
+from agentrecipes.training.collecting import Position
 from agentrecipes.training.module import PolicyModule
 from tolerances import FLOAT32
 
@@ -42,32 +42,6 @@ def test_batches_are_never_stale(tmp_path, monkeypatch):
     assert {epoch for epoch, _ in collected} == {0, 1, 2}
 
 
-def weights_after(tmp_path, *overrides: str) -> dict[str, torch.Tensor]:
-    """The weights after one update by gradient descent, rewards spread by the test's own part."""
-    recipe = small("rewards=[spread]", "stages.reinforce.optimizer.name=sgd", *overrides)
-    run = experiment(recipe, tmp_path)
-    fields = recipe.stage(1)
-    run.policy.prepare(fields, tmp_path / "reference.pt")
-    engine = fields.rollout.engine.start(run.policy.module.model, run.policy.tokenizer)
-    sampler = Sampler(engine, run.policy.chat, recipe.seed, fields.name)
-    stage_module.StageRun(lambda _: fields, run.policy.module, sampler, Quiet()).run(Position())
-    return run.policy.module.model.state_dict()
-
-
-class Quiet:
-    """An observer that wants nothing."""
-
-    def wants_stop(self) -> bool:
-        return False
-
-    def step(self, step, figures) -> None: ...
-
-    def iteration(self, after, collected, figures) -> None:
-        assert figures.get("loss/skipped_steps", 0.0) == 0.0
-
-    def checkpoint(self, position) -> None: ...
-
-
 @pytest.mark.parametrize("algorithm", ["ppo", "grpo"])
 def test_the_update_does_not_depend_on_the_number_of_micro_batches(tmp_path, algorithm):
     common = (
@@ -75,8 +49,11 @@ def test_the_update_does_not_depend_on_the_number_of_micro_batches(tmp_path, alg
         "stages.reinforce.iterations=1",
         "stages.reinforce.optimizer.learning_rate=10",
     )
-    start = experiment(small(*common), tmp_path / "start").policy.module.model.state_dict()
-    whole = weights_after(tmp_path / "one", *common, "trainer.tokens_per_batch=100000")
+    start, observer = weights_before(tmp_path / "start", *common), Quiet()
+    whole = weights_after(
+        tmp_path / "one", *common, "trainer.tokens_per_batch=100000", observer=observer
+    )
+    assert observer.figures[0].get("loss/skipped_steps", 0.0) == 0.0
     split = weights_after(tmp_path / "many", *common, "trainer.tokens_per_batch=300")
     moved = max(float((whole[name] - tensor).abs().max()) for name, tensor in start.items())
     assert moved > 1e-3  # otherwise nothing was compared
@@ -104,16 +81,6 @@ def test_constant_rewards_move_nothing_with_grpo(tmp_path):
     after = run.policy.module.model.state_dict()
     assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
     assert before
-
-
-def collector(tmp_path, *overrides: str):
-    recipe = small(*overrides)
-    run = experiment(recipe, tmp_path / "run")
-    fields = recipe.stage(1)
-    run.policy.prepare(fields, tmp_path / "reference.pt")
-    engine = fields.rollout.engine.start(run.policy.module.model, run.policy.tokenizer)
-    sampler = Sampler(engine, run.policy.chat, recipe.seed, fields.name)
-    return Collector(sampler, run.policy.module, lambda: torch.no_grad()), fields, run
 
 
 def test_a_collected_iteration_holds_every_sampled_token_once(tmp_path):

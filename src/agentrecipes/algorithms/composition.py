@@ -56,8 +56,13 @@ class Valued(Protocol):
 
 
 def needs(part: Composed, **more: bool) -> Needs:
-    """What the composed terms need, and `more`."""
-    return Needs(reference=part.kl.place != "none", entropy=part.entropy > 0, **more)
+    """What the composed terms need, and `more`.
+
+    Without KL, entropy and value, the loss of a row is its objective: 0 where the advantage is.
+    """
+    reference, entropy = part.kl.place != "none", part.entropy > 0
+    every_row = reference or entropy or more.get("value", False)
+    return Needs(reference=reference, entropy=entropy, every_row=every_row, **more)
 
 
 def aggregate(part: Composed, x: Tensor, batch: Batch) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import traceback
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,10 +22,10 @@ from agentrecipes.cli.arguments import (
     open_recipe,
     runs_folder,
 )
-from agentrecipes.cli.output import emit_json
+from agentrecipes.cli.output import emit_json, note
 from agentrecipes.cli.summary import summary_text
 from agentrecipes.components import added_files
-from agentrecipes.errors import CheckFailed, Problem, RecipeError
+from agentrecipes.errors import AgentRecipesError, CheckFailed, Problem, RecipeError
 
 if TYPE_CHECKING:
     from agentrecipes.compile import RunPlace
@@ -125,7 +126,31 @@ def _watched(recipe: Recipe, place: RunPlace, *, resume: bool) -> dict[str, Any]
 
     with watch() as progress:
         progress.note(f"{place.name}: {recipe.hash[:12]}, seed {recipe.seed}, in {place.folder}")
-        return experiment.run(compile_recipe(recipe, place), progress, resume=resume)
+        made = compile_recipe(recipe, place)
+        try:
+            return experiment.run(made, progress, resume=resume)
+        except Exception as error:  # the run is over; its summary is the answer all the same
+            if isinstance(error, AgentRecipesError) and error.exit_code != EXIT["failed"]:
+                raise
+            failure = error
+    return _failed(place.folder, failure)
+
+
+def _failed(folder: Path, error: Exception) -> dict[str, Any]:
+    """The summary of a run that an error ended; the error goes to stderr.
+
+    Raises:
+        Exception: the error itself, where no summary could be written.
+    """
+    path = folder / "summary.json"
+    summary: dict[str, Any] = json.loads(path.read_bytes()) if path.is_file() else {}
+    if summary.get("status") != "failed":
+        raise error
+    if isinstance(error, AgentRecipesError):
+        note(f"error: {error}")
+    else:
+        traceback.print_exception(error)
+    return summary
 
 
 def compare_lock(recipe: Recipe, path: Path) -> None:

@@ -69,16 +69,22 @@ def degenerate_groups(scored: Sequence[Scored]) -> dict[str, float]:
 
 
 def reward_metrics(scored: Sequence[Scored]) -> dict[str, float]:
-    """Means over the trajectories that have a value, and the number of those that have none."""
+    """Means over the finite values of trajectories, and the number of those that have none.
+
+    ``reward/total_not_finite`` counts totals that are there and no numbers: they train nothing.
+    """
     names = dict.fromkeys(name for one in scored for name in one.parts)
     columns = {name: [one.parts.get(name) for one in scored] for name in names}
     columns["total"] = [one.total for one in scored]
     figures: dict[str, float] = {}
     for name, values in columns.items():
         known = [value for value in values if value is not None]
-        if known:
-            figures[f"reward/{name}"] = _mean(known)
+        finite = [value for value in known if math.isfinite(value)]
+        if finite:
+            figures[f"reward/{name}"] = _mean(finite)
         figures[f"reward/{name}_null"] = float(len(values) - len(known))
+        if name == "total":
+            figures["reward/total_not_finite"] = float(len(known) - len(finite))
     return figures
 
 

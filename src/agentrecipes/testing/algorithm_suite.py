@@ -159,6 +159,13 @@ class AlgorithmSuite:
         whole = _loss(algorithm, ready, moved(batch))
         _same(loss.total, whole.total)
 
+    def test_rows_that_need_not_be_computed_have_no_loss(self, algorithm: Any) -> None:
+        if algorithm.needs.every_row:
+            return
+        batch, outputs = random_batch(), moved(random_batch())
+        ready = replace(prepared(algorithm, batch), advantage=torch.zeros_like(batch.values_old))
+        _same(_gradient(algorithm, ready, outputs), torch.zeros_like(outputs.logp))
+
     def test_a_return_that_is_not_a_number_teaches_nothing(self, algorithm: Any) -> None:
         batch = random_batch()
         returns, by_turn = batch.returns.clone(), batch.turn_rewards.clone()

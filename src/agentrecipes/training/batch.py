@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 
-from agentrecipes.records import Batch, Scored, Source
+from agentrecipes.records import Batch, Scored, Source, Trajectory
 from agentrecipes.training.pack import Strip, strip
 from agentrecipes.training.rows import Row
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-PER_TRAJECTORY = ("turn_rewards", "returns", "group")  # (N, ...); the others are (B, ...)
+PER_TRAJECTORY = ("turn_rewards", "turn_state", "returns", "group")  # (N, ...); others (B, ...)
 ABSENT = torch.empty(0)
 
 
@@ -83,33 +83,92 @@ def read_batch(rows: Sequence[Row]) -> Batch:
 
 
 def collected_batch(rows: Sequence[Row], scored: Sequence[Scored], kl_coefficient: float) -> Batch:
-    """What algorithms that collect see, before advantages and log-probabilities are known."""
+    """What algorithms that collect see, before advantages and log-probabilities are known.
+
+    A trajectory whose return is no number (a reward with ``missing: mask`` is null, or the total is
+    not finite) is in the batch and in every denominator, so that nothing else weighs more for it;
+    but its tokens are not in the action mask, so that it has no loss of any kind.
+    """
+    returns = torch.tensor(
+        [float("nan") if each.total is None else each.total for each in scored], dtype=torch.float64
+    )
+    trajectory = torch.tensor([row.trajectory for row in rows])
     mask, turn_index = _labels(rows)
+    mask = mask & torch.isfinite(returns)[trajectory][:, None]
     names = {group: n for n, group in enumerate(dict.fromkeys(s.trajectory.group for s in scored))}
-    width = max(len(each.per_turn) for each in scored)
-    turn_rewards = np.zeros((len(scored), max(width, 1)))
+    width = max([1, *(len(each.trajectory.turns) for each in scored)])
+    turn_rewards = np.zeros((len(scored), width))
     for number, each in enumerate(scored):
         turn_rewards[number, : len(each.per_turn)] = each.per_turn
-    returns = [float("nan") if each.total is None else each.total for each in scored]
     return Batch(
         action_mask=mask,
         logp_old=torch.zeros(mask.shape),
-        logp_rollout=padded([row.logp_rollout for row in rows], 0.0),
+        logp_rollout=torch.where(mask, padded([row.logp_rollout for row in rows], 0.0), 0.0),
         logp_ref=ABSENT,
         values_old=ABSENT,
         advantage=ABSENT,
         value_target=ABSENT,
         token_weight=ABSENT,
-        turn_index=turn_index,
+        turn_index=torch.where(mask, turn_index, -1),
         turn_rewards=torch.from_numpy(turn_rewards),
-        returns=torch.tensor(returns, dtype=torch.float64),
-        trajectory=torch.tensor([row.trajectory for row in rows]),
+        returns=returns,
+        trajectory=trajectory,
         group=torch.tensor([names[each.trajectory.group] for each in scored]),
-        action_tokens=float(mask.sum()),
-        sequences=float(len(scored)),
         total_weight=0.0,
         kl_coefficient=kl_coefficient,
+        turn_state=turn_states([each.trajectory for each in scored], width),
+        **denominators(rows)._asdict(),
     )
+
+
+class Denominators(NamedTuple):
+    """What an optimizer step takes its means over, see Batch."""
+
+    action_tokens: float
+    sequences: float
+    turns: float
+
+
+def denominators(rows: Sequence[Row]) -> Denominators:
+    """Those of a step on these rows, whether all of them are trained on or not.
+
+    A turn, or a trajectory, counts once over all its rows, if it has an action token.
+    """
+    tokens, turns = 0, set()
+    for row in rows:
+        own = row.turn_index[row.action_mask]
+        tokens += len(own)
+        turns |= {(row.trajectory, int(turn)) for turn in np.unique(own)}
+    sequences = len({whose for whose, _ in turns})
+    return Denominators(float(tokens), float(sequences), float(len(turns)))
+
+
+def turn_states(trajectories: Sequence[Trajectory], width: int) -> Tensor:
+    """(N, width) int64: turns of a group have one number where the same was seen before them.
+
+    That is the observation's text, and before the first turn the opening; -1 beyond the turns.
+    """
+    states = torch.full((len(trajectories), width), -1)
+    seen_in: dict[str, dict[str | tuple[int, ...], int]] = {}
+    for number, each in enumerate(trajectories):
+        known = seen_in.setdefault(each.group, {})
+        for place, turn in enumerate(each.turns):
+            seen = each.turns[place - 1].observation_text if place else turn.prompt
+            states[number, place] = known.setdefault(seen, len(known))
+    return states
+
+
+def computed(batch: Batch, *, every_row: bool) -> list[bool]:
+    """Whether each row must be computed: its trajectory has anything to learn from.
+
+    `every_row`: what has no advantage counts too. Rows of a trajectory stay together, because a
+    ratio or a mean may be taken over all of them.
+    """
+    weighs = batch.action_mask if every_row else batch.advantage != 0  # (B, T)
+    taught = torch.zeros(len(batch.returns), dtype=torch.bool)
+    taught[batch.trajectory[weighs.any(dim=1)]] = True
+    wanted: list[bool] = taught[batch.trajectory].tolist()
+    return wanted
 
 
 def _labels(rows: Sequence[Row]) -> tuple[Tensor, Tensor]:

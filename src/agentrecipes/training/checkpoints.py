@@ -32,11 +32,15 @@ def write(path: Path, data: bytes) -> None:
     """Write a file under a temporary name, flush it to the disk, then rename it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.tmp")
-    with temporary.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)  # on a full disk the rest needs its space
+        raise
 
 
 def save(folder: Path, state: Mapping[str, Any], *, stage: int, done: int, keep: int) -> Path:

@@ -5,6 +5,7 @@ Law 5: advantages are computed on the whole batch, before it is split; denominat
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +20,14 @@ from agentrecipes.rollout.collect import collect
 from agentrecipes.rollout.score import score
 from agentrecipes.rollout.setting import Job, Setting
 from agentrecipes.sampling.protocol import Plan
-from agentrecipes.training.batch import MicroBatch, collected_batch, cut, filler
+from agentrecipes.training.batch import (
+    MicroBatch,
+    collected_batch,
+    computed,
+    cut,
+    denominators,
+    filler,
+)
 from agentrecipes.training.module import PolicyModule
 from agentrecipes.training.pack import micro_batches, partition
 from agentrecipes.training.rows import Row, trajectory_rows
@@ -93,7 +101,7 @@ class Iteration:
 
     steps: tuple[tuple[MicroBatch, ...], ...]
     scored: tuple[Scored, ...]
-    advantage_means: tuple[float, ...]
+    advantage_means: tuple[float | None, ...]  # null where nothing was trained
     results: Mapping[str, float]  # task id → mean total, for the curriculum
 
 
@@ -112,22 +120,19 @@ class Collector:
             derive(self._sampler.seed, self._sampler.stage, position.iteration, "torch")
         )
         scored = self._collect(stage, position)
-        kept = [each for each in scored if each.total is not None]
+        kept = [each for each in scored if _joins(each)]
         rows = trajectory_rows([each.trajectory for each in kept])
         empty = tuple(filled([], step_batches(stage), position.policy_version))
         steps: tuple[tuple[MicroBatch, ...], ...] = ()
-        means: dict[int, float] = {}
+        means: list[float | None] = [None] * len(kept)
         if rows:
             batch, cuts = self._prepare(stage, position, rows=rows, scored=kept)
             steps = self._steps(stage, position, rows=rows, batch=batch, cuts=cuts)
             means = _advantage_means(batch)
         wanted = stage.trainer.minibatches * stage.trainer.epochs
         steps += (empty,) * (wanted - len(steps))
-        numbers = iter(range(len(kept)))
-        advantage_means = tuple(
-            means.get(next(numbers), 0.0) if each.total is not None else float("nan")
-            for each in scored
-        )
+        left = iter(means)
+        advantage_means = tuple(next(left) if _joins(each) else None for each in scored)
         return Iteration(steps, tuple(scored), advantage_means, _results(kept))
 
     def _collect(self, stage: Stage, position: Position) -> list[Scored]:
@@ -181,7 +186,10 @@ class Collector:
         needs, temperature = stage.algorithm.needs, stage.rollout.temperature
         shape = batch.action_mask.shape
         logp, values, ref = torch.zeros(shape), torch.zeros(shape), torch.zeros(shape)
-        for part in partition(rows, stage.trainer.tokens_per_batch, len(rows)):
+        used = [n for n, wanted in enumerate(computed(batch, every_row=True)) if wanted]
+        own = [rows[n] for n in used]
+        for places in partition(own, stage.trainer.tokens_per_batch, max(1, len(own))):
+            part = [used[place] for place in places]
             micro = cut(rows, batch, part).to(self._module.device)
             longest = micro.batch.action_mask.shape[1]
             with torch.no_grad(), self._context():
@@ -208,17 +216,20 @@ class Collector:
         batch: Batch,
         cuts: list[list[int]],
     ) -> tuple[tuple[MicroBatch, ...], ...]:
-        """Micro-batches of every optimizer step of the iteration, fillers included."""
+        """Micro-batches of every optimizer step of the iteration, fillers included.
+
+        Rows that have no loss are left out of them, but not out of the denominators.
+        """
         most = step_batches(stage)
+        wanted = computed(batch, every_row=stage.algorithm.needs.every_row)
         steps: list[tuple[MicroBatch, ...]] = []
         for numbers in cuts * stage.trainer.epochs:
-            own = [rows[n] for n in numbers]
-            whole = _denominators(batch, numbers)
+            whole = replace(batch, **denominators([rows[n] for n in numbers])._asdict())
+            used = [n for n in numbers if wanted[n]]
+            own = [rows[n] for n in used]
             made = []
             for part in partition(own, stage.trainer.tokens_per_batch, most):
-                micro = cut(
-                    rows, whole, [numbers[n] for n in part], version=position.policy_version
-                )
+                micro = cut(rows, whole, [used[n] for n in part], version=position.policy_version)
                 made.append(replace(micro, exact=_exact(stage)))
             steps.append(tuple(filled(made, most, position.policy_version)))
         return tuple(steps)
@@ -243,6 +254,11 @@ def _exact(stage: Stage) -> bool:
     )
 
 
+def _joins(scored: Scored) -> bool:
+    """Whether a trajectory is in the batch; one that is masked is, but has no loss there."""
+    return scored.total is not None or scored.masked
+
+
 def _split(batch: Batch, minibatches: int) -> list[list[int]]:
     """Row numbers by optimizer step: whole trajectories in their order, equally many each."""
     count = len(batch.returns)
@@ -253,27 +269,19 @@ def _split(batch: Batch, minibatches: int) -> list[list[int]]:
     return [part for part in parts if part]
 
 
-def _denominators(batch: Batch, numbers: list[int]) -> Batch:
-    """The batch with the denominators of the optimizer step that trains on these rows."""
-    pick = torch.tensor(numbers)
-    return replace(
-        batch,
-        action_tokens=float(batch.action_mask[pick].sum()),
-        sequences=float(len(torch.unique(batch.trajectory[pick]))),
-    )
-
-
-def _advantage_means(batch: Batch) -> dict[int, float]:
-    """Trajectory → mean advantage over its action tokens."""
+def _advantage_means(batch: Batch) -> list[float | None]:
+    """Each trajectory's mean advantage over its action tokens; null for no tokens."""
     sums: Tensor = torch.zeros(len(batch.returns), dtype=batch.advantage.dtype)
     counts = torch.zeros(len(batch.returns), dtype=batch.advantage.dtype)
     sums.index_add_(0, batch.trajectory, batch.advantage.sum(1))
     counts.index_add_(0, batch.trajectory, batch.action_mask.sum(1).to(counts.dtype))
-    return dict(enumerate((sums / counts.clamp(min=1)).tolist()))
+    pairs = zip(sums.tolist(), counts.tolist(), strict=True)
+    return [total / count if count else None for total, count in pairs]
 
 
 def _results(scored: Sequence[Scored]) -> dict[str, float]:
     totals: dict[str, list[float]] = {}
     for each in scored:
-        totals.setdefault(each.trajectory.task.id, []).append(float(each.total or 0.0))
+        if each.total is not None and math.isfinite(each.total):
+            totals.setdefault(each.trajectory.task.id, []).append(each.total)
     return {task: sum(own) / len(own) for task, own in totals.items()}

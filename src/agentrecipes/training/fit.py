@@ -95,7 +95,12 @@ def fit(made: L.Trainer, module: PolicyModule, batches: Pulled) -> None:
     with warnings.catch_warnings():
         for about in UNHELPFUL:
             warnings.filterwarnings("ignore", message=about)
-        made.fit(module, loader)
+        try:
+            made.fit(module, loader)
+        except SystemExit as end:
+            if isinstance(end.__context__, KeyboardInterrupt):  # how Lightning ends a Ctrl-C
+                raise KeyboardInterrupt from None
+            raise
 
 
 def precision_context(fields: Trainer) -> Callable[[], Any]:

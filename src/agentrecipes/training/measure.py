@@ -28,7 +28,10 @@ def measure(
 
     Environment and engine are those of the recipe's last stage.
     """
-    stage = recipe.stages[-1].model_copy(update={"evaluation": wanted})
+    last = recipe.stages[-1]
+    done = 0 if model is None else last.iterations or last.steps or 0
+    fields = recipe.stage(len(recipe.stages) - 1, done)
+    stage = fields.model_copy(update={"evaluation": wanted})
     torch.set_num_threads(stage.trainer.threads)
     part = (
         recipe.fields.model
@@ -40,8 +43,7 @@ def measure(
     watcher = progress or Silent()
     try:
         sampler = Sampler(engine, policy.chat, recipe.seed, stage.name)
-        at = Position(iteration=0 if model is None else stage.iterations or stage.steps or 0)
-        found = evaluate(stage, sampler, at, split=wanted.split)
+        found = evaluate(stage, sampler, Position(iteration=done), split=wanted.split)
     finally:
         engine.close()
     rows = [as_dict(row) for each in found for row in each.rows]

@@ -1,0 +1,106 @@
+"""What leaves the batch, what stays in it without a loss, and what need not be computed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from small import Quiet, collector, weights_after, weights_before
+
+from agentrecipes.algorithms.grpo import GRPO
+from agentrecipes.algorithms.protocol import Needs
+from agentrecipes.training.collecting import Position
+from tolerances import EXACT, FLOAT32
+
+GRPO_STAGE = ("stages.reinforce.algorithm.name=grpo", "stages.reinforce.iterations=1")
+
+
+def micros(iteration):
+    return [micro for step in iteration.steps for micro in step if not micro.empty]
+
+
+@pytest.mark.parametrize("missing", ["drop", "mask"])
+def test_masked_trajectories_count_and_dropped_ones_do_not(tmp_path, missing):
+    reward = f"rewards=[{{name: spread, patchy: true, missing: {missing}}}]"
+    made, fields, _ = collector(tmp_path, reward)
+    iteration = made.iteration(fields, Position())
+    known = [each for each in iteration.scored if each.total is not None]
+    assert 0 < len(known) < len(iteration.scored)
+    counted = known if missing == "drop" else iteration.scored
+    tokens = sum(each.trajectory.policy_tokens for each in counted)
+    batches = [micro.batch for micro in micros(iteration)]
+    assert {batch.action_tokens for batch in batches} == {tokens}
+    assert {batch.sequences for batch in batches} == {len(counted)}
+    trained = sum(int(batch.action_mask.sum()) for batch in batches)
+    assert trained == sum(each.trajectory.policy_tokens for each in known)
+    for each, mean in zip(iteration.scored, iteration.advantage_means, strict=True):
+        assert (mean is None) == (each.total is None)
+
+
+def test_rows_without_advantage_are_left_out_and_still_count(tmp_path):
+    made, fields, _ = collector(tmp_path, *GRPO_STAGE, "rewards=[{name: spread, half: true}]")
+    iteration = made.iteration(fields, Position())
+    dull = [mean == 0.0 for mean in iteration.advantage_means]
+    assert 0 < sum(dull) < len(dull)
+    batches = [micro.batch for micro in micros(iteration)]
+    assert sum(len(batch.returns) for batch in batches) == len(dull) - sum(dull)
+    tokens = sum(each.trajectory.policy_tokens for each in iteration.scored)
+    assert {batch.action_tokens for batch in batches} == {tokens}
+    assert {batch.sequences for batch in batches} == {len(dull)}
+
+
+class Thorough(GRPO):
+    """GRPO that has every row computed, and is GRPO otherwise."""
+
+    @property
+    def needs(self) -> Needs:
+        return replace(super().needs, every_row=True)
+
+
+@pytest.mark.parametrize("more", [(), ("trainer.minibatches=2", "trainer.epochs=2")])
+def test_weights_are_the_same_with_and_without_rows_that_have_no_advantage(tmp_path, more):
+    common = (
+        *GRPO_STAGE,
+        *more,
+        "rewards=[{name: spread, half: true}]",
+        "stages.reinforce.optimizer.learning_rate=10",
+        "trainer.tokens_per_batch=300",
+    )
+    one, other = Quiet(), Quiet()
+    short = weights_after(tmp_path / "short", *common, observer=one)
+    whole = weights_after(tmp_path / "whole", *common, algorithm=Thorough(), observer=other)
+    rows = [sum(len(m.batch.action_mask) for m in micros(o.iterations[0])) for o in (one, other)]
+    assert rows[0] < rows[1]
+    start = weights_before(tmp_path / "start", *common)
+    assert max(float((whole[name] - tensor).abs().max()) for name, tensor in start.items()) > 1e-3
+    for name, tensor in whole.items():
+        torch.testing.assert_close(short[name], tensor, **FLOAT32, msg=name)
+
+
+def test_an_iteration_without_signal_is_a_counted_no_op_weight_decay_included(tmp_path):
+    observer = Quiet()
+    common = (
+        *GRPO_STAGE,
+        "rewards=[constant]",
+        "stages.reinforce.optimizer.weight_decay=0.5",
+        "stages.reinforce.optimizer.learning_rate=0.1",
+    )
+    after = weights_after(tmp_path / "run", *common, observer=observer)
+    assert not micros(observer.iterations[0])
+    assert observer.figures[0]["loss/skipped_steps"] == 1.0
+    for name, tensor in weights_before(tmp_path / "start", *common).items():
+        torch.testing.assert_close(after[name], tensor, **EXACT, msg=name)
+
+
+@pytest.mark.parametrize(
+    "terms", ["entropy: 0.01", "kl: {place: loss}", "kl: {place: reward, target: 0.1}"]
+)
+def test_what_weighs_every_token_leaves_no_row_out(tmp_path, terms):
+    made, fields, _ = collector(
+        tmp_path,
+        f"stages.reinforce.algorithm={{name: grpo, {terms}}}",
+        "rewards=[{name: spread, half: true}]",
+    )
+    batches = [micro.batch for micro in micros(made.iteration(fields, Position()))]
+    assert sum(len(batch.returns) for batch in batches) == 16
