@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 RECIPE ?= recipes/rag_r1.yaml
 TORCH := 2.13.0
 
-.PHONY: install install-dev run test check docs smol clean
+.PHONY: install install-dev run test check mutate docs smol bench clean
 
 install: $(VENV)/.installed
 
@@ -31,13 +31,21 @@ run: $(VENV)/.installed
 	$(BIN)/agentrecipes run $(RECIPE)
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -m "not vllm and not deepspeed and not gpu and not browser"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not vllm and not deepspeed and not gpu"
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check src tests
 	$(BIN)/ruff check src tests
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/shape --durations=0 --durations-min=1
+
+# Faults that the tests must find, one by one; some ten minutes.
+mutate: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.mutants --jobs 2
+
+# Re-makes the figures of docs/results; an hour on two cores.
+bench: $(VENV)/.installed
+	$(BIN)/python bench/default_recipe.py
 
 docs: $(VENV)/.installed
 	$(BIN)/python -m agentrecipes.cli.reference docs/recipe.md

@@ -37,7 +37,7 @@ class Experiment:
     """A recipe with everything that carries it out; ``experiment.run`` does."""
 
     recipe: Recipe
-    folder: Path
+    place: RunPlace
     policy: Policy
     tables: Tables
     tracker: Tracker
@@ -47,7 +47,7 @@ def compile_recipe(recipe: Recipe, place: RunPlace) -> Experiment:
     """The experiment that a recipe describes; weights are built, nothing is written yet."""
     return Experiment(
         recipe=recipe,
-        folder=place.folder,
+        place=place,
         policy=Policy.build(recipe.fields.model, recipe.seed),
         tables=Tables(place.folder / "tables", place.name),
         tracker=tracker(recipe.fields.tracking, place.runs),

@@ -18,6 +18,7 @@ from agentrecipes.recipe.lock import lock
 from agentrecipes.recipe.schema import Stage
 from agentrecipes.tracking.opening import run_info
 from agentrecipes.tracking.protocol import Status
+from agentrecipes.tracking.report.page import write_report
 from agentrecipes.training import checkpoints
 from agentrecipes.training.collecting import Position, Sampler
 from agentrecipes.training.evaluation import evaluate
@@ -52,7 +53,8 @@ class _Run:
 
     def __init__(self, experiment: Experiment, progress: Progress, stop: StopFlag) -> None:
         self.recipe = experiment.recipe
-        self.folder = experiment.folder
+        self.place = experiment.place
+        self.folder = experiment.place.folder
         self.policy = experiment.policy
         self.tables = experiment.tables
         self.tracker = experiment.tracker
@@ -86,7 +88,8 @@ class _Run:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._write("recipe.yaml", recipe.to_yaml().encode())
         locked = lock(recipe, extra_files=added_files())
-        self._write("recipe.lock", as_json(locked))
+        runs = str(self.place.runs.resolve())  # a resumed run is tracked where it was before
+        self._write("recipe.lock", as_json({**locked, "runs": runs}))
         self.tables.run(self._summary("running"), recipe.data)
         self.tracker.start(run_info(recipe, self.folder, locked))
 
@@ -120,7 +123,8 @@ class _Run:
         """Run one stage from `position` to its end."""
         fields = self.recipe.stage(index)
         began = time.perf_counter()
-        self.policy.prepare(fields, self.folder / "checkpoints" / f"reference-{index}.pt")
+        reference = self.folder / "checkpoints" / f"reference-{index}.pt"
+        self._kept(reference.name, lambda: self.policy.prepare(fields, reference))
         if found is not None:
             self.policy.restore_optimizer(found.state["policy"])
         engine = fields.rollout.engine.start(self.policy.module.model, self.policy.tokenizer)
@@ -162,7 +166,7 @@ class _Run:
             save=lambda position: self._save(index, fields, position),
             evaluate=measure,
             every=fields.evaluation.every,
-            began=self._began,
+            began=self._began - self._story.seconds,
             offset=self._offset(index),
         )
 
@@ -218,11 +222,12 @@ class _Run:
         seed = derive(self.recipe.seed, stage.fields.name, "guard")
         guard = Guard(stage.module, self.policy.chat, stage.fields.environment, seed)
         while not self._stop.asked:
-            accuracy = guard.accuracy_by_type(rule.tasks)
-            verdict = dead_type(rule, accuracy, extensions=position.extensions)
-            self._act(verdict)
-            if verdict.action != "extend":
-                break
+            if not stage.in_extension(position, rule.steps):
+                accuracy = guard.accuracy_by_type(rule.tasks)
+                verdict = dead_type(rule, accuracy, extensions=position.extensions)
+                self._act(verdict)
+                if verdict.action != "extend":
+                    break
             position = stage.extend(position, rule.steps)
         return position
 
@@ -257,18 +262,24 @@ class _Run:
         """Write what stays; trouble with one thing never loses another."""
         if status != "failed":
             self._kept("model", lambda: self.policy.export(self.folder / "model"))
-        self.tracker.artifact(self.folder / "recipe.yaml")
-        if (self.folder / "model").is_dir():
-            self.tracker.artifact(self.folder / "model")
+        report = self.folder / "report.html"
+        self._settle(status)
+        self._kept(report.name, lambda: write_report([self.folder], report))
+        for name in ("recipe.yaml", "recipe.lock", "summary.json", report.name, "model"):
+            if (self.folder / name).exists():
+                self.tracker.artifact(self.folder / name)
         self.tracker.finish(status)
+        return self._settle(status)
+
+    def _settle(self, status: Status) -> dict[str, Any]:
+        """Write the summary as it is by now, with all that was lost on the way."""
         summary = self._summary(status)
         summary["lost"] = [*self.tables.lost, *self.tracker.lost]
         self.tables.run(summary, self.recipe.data)
         self._kept("summary.json", lambda: self._write("summary.json", as_json(summary)))
-        summary["lost"] = [*self.tables.lost, *self.tracker.lost]
-        return summary
+        return {**summary, "lost": [*self.tables.lost, *self.tracker.lost]}
 
-    def _kept(self, name: str, write: Callable[[], None]) -> None:
+    def _kept(self, name: str, write: Callable[[], object]) -> None:
         try:
             write()
         except OSError as error:

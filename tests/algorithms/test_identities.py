@@ -49,6 +49,12 @@ def test_one_algorithm_is_another_with_other_fields(left, right):
     same(with_fields(*left), with_fields(*right))
 
 
+def test_turn_grpo_without_turn_rewards_is_grpo():
+    batch = replace(random_batch(), turn_rewards=torch.zeros(0, dtype=torch.float64))
+    found, expected = (with_fields(n, {}).advantages(batch) for n in ("turn_grpo", "grpo"))
+    torch.testing.assert_close(found, expected, **FLOAT64)
+
+
 def test_ppo_with_lambda_one_has_return_minus_value():
     ppo = with_fields("ppo", {"whiten": False})
     batch = random_batch()

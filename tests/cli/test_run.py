@@ -10,6 +10,7 @@ from tests.cli.snapshot import check_snapshot, settled
 from tests.cli.test_recipe_commands import SMALL
 
 from agentrecipes.cli.run import compare_lock, recipe_of
+from agentrecipes.components import added_files
 from agentrecipes.recipe.load import load
 from agentrecipes.recipe.lock import lock
 
@@ -91,7 +92,7 @@ def test_a_lock_that_is_not_there_stops_the_command(command, small):
 
 
 def test_what_differs_from_a_lock_is_named_with_both_values(command, small, tmp_path):
-    locked = lock(load(small))
+    locked = lock(load(small), extra_files=added_files())
     Path("same.lock").write_text(json.dumps(locked))
     compare_lock(load(small), Path("same.lock"))
     locked["inputs"] |= {"package numpy": "0.1", "file gone.jsonl": "abc"}
@@ -110,6 +111,7 @@ def test_a_run_s_recipe_is_the_one_it_was_started_with(command, small):
     (folder / "recipe.lock").write_text(json.dumps(lock(started)))
     again = recipe_of(folder)
     assert (again, again.hash, again.profile) == (started, started.hash, "short")
+    assert again.origin == started.origin  # who wrote each value, not lines of the run's own file
     assert again.folder == started.folder  # where relative paths start, not the run's own folder
 
 

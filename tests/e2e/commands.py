@@ -84,7 +84,8 @@ class Commands:
         )
         self._running: dict[str, Command] = {}
         self._count = 0
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
 
     def start(
         self, *words: object, file_bytes: int | None = None, env: dict[str, str] | None = None
@@ -116,17 +117,19 @@ class Commands:
         assert self._server.stdin is not None
         self._server.stdin.close()
         self._server.wait(PATIENCE_SECONDS)
+        self._listener.join()
 
     def _listen(self) -> None:
         assert self._server.stdout is not None
-        for line in self._server.stdout:
-            told = json.loads(line)
-            command = self._running[told["output"]]
-            if "pid" in told:
-                command.pid = told["pid"]
-            else:
-                command.code = told["code"]
-                command.over.set()
+        with self._server.stdout as answers:
+            for line in answers:
+                told = json.loads(line)
+                command = self._running[told["output"]]
+                if "pid" in told:
+                    command.pid = told["pid"]
+                else:
+                    command.code = told["code"]
+                    command.over.set()
 
 
 def serve() -> None:
@@ -157,6 +160,7 @@ def serve() -> None:
         waiting[-1].start()
     for thread in waiting:
         thread.join()
+    os._exit(0)  # nothing is left to say, and what was imported takes its time to end
 
 
 def become(request: dict[str, Any]) -> None:

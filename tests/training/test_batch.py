@@ -75,10 +75,10 @@ def test_a_batch_of_masked_trajectories_alone_gives_zeros(name):
 
 def test_states_are_equal_where_the_same_was_seen_before_the_turn():
     # Before the turns of the first: the opening, "a". Of the second: the opening, "b", "a".
-    first = said(trajectory(turn([1], [7]), turn([1, 7], [8])), "a", "end")
+    first = said(trajectory(turn([1], [7]), turn([1, 7], [8])), "a", "one end")
     second = said(
         trajectory(turn([1], [9]), turn([1, 9], [8]), turn([1, 9, 8], [7]), attempt=1),
-        *("b", "a", "end"),
+        *("b", "a", "another end"),
     )
     other = said(trajectory(turn([1], [7]), turn([1, 7], [8]), group="h"), "a", "end")
     states = batch_of(scored(first), scored(second), scored(other)).turn_state.tolist()
@@ -100,6 +100,7 @@ def test_a_micro_batch_keeps_the_states_of_its_own_trajectories():
     longer = trajectory(turn([1], [7]), turn([1, 7], [8]), turn([1, 7, 8], [9]), attempt=1)
     batch = batch_of(scored(FORKED), scored(longer))
     part = take(batch, [2], 4)
+    assert part.trajectory.tolist() == [0]  # in the micro-batch's own numbers
     assert part.turn_state.tolist() == batch.turn_state[1:].tolist()
     assert part.turn_rewards.tolist() == [[0.0, 0.0, 1.0]]
     assert part.turns == batch.turns == 5.0

@@ -104,3 +104,12 @@ def test_what_weighs_every_token_leaves_no_row_out(tmp_path, terms):
     )
     batches = [micro.batch for micro in micros(made.iteration(fields, Position()))]
     assert sum(len(batch.returns) for batch in batches) == 16
+
+
+@pytest.mark.parametrize(("minibatches", "epochs"), [(1, 1), (2, 1), (1, 2)])
+def test_only_a_single_step_takes_its_ratio_for_one(tmp_path, minibatches, epochs):
+    made, fields, _ = collector(
+        tmp_path, f"trainer.minibatches={minibatches}", f"trainer.epochs={epochs}"
+    )
+    found = {micro.exact for micro in micros(made.iteration(fields, Position()))}
+    assert found == {minibatches == epochs == 1}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from makers import llama, random_rows, row
 
@@ -138,6 +138,7 @@ def test_a_partition_holds_every_row_once_and_keeps_trajectories_whole(trajector
 
 
 @given(st.lists(st.integers(2, 40), min_size=1, max_size=40), st.integers(40, 200))
+@example([40] * 10, 79)  # no two rows fit together
 def test_the_budgeted_number_of_micro_batches_always_suffices(lengths, tokens):
     rows = [row(list(range(length)), [1], number) for number, length in enumerate(lengths)]
     most = micro_batches(len(rows), 40, tokens)

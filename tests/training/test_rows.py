@@ -26,6 +26,11 @@ def test_a_rewritten_history_starts_a_second_row():
     assert (first.picture(), second.picture()) == ("1 2 [7] 5", "3 4 [9]")
 
 
+def test_a_rewritten_history_as_long_as_the_row_starts_a_second_row_too():
+    first, second = rows((turn([1, 2], [7], [5]), turn([1, 3, 7, 5, 6], [9])))
+    assert (first.picture(), second.picture()) == ("1 2 [7] 5", "1 3 7 5 6 [9]")
+
+
 def test_a_shortened_history_starts_a_second_row():
     first, second = rows((turn([1, 2], [7], [5, 6]), turn([1, 2, 7, 5], [9])))
     assert (first.picture(), second.picture()) == ("1 2 [7] 5 6", "1 2 7 5 [9]")
@@ -47,6 +52,7 @@ def test_a_token_knows_its_turn_and_its_source():
     assert only.turn_index.tolist() == [0, 0, 0, 1]
     wanted = [Source.PROMPT, Source.POLICY, Source.OBSERVATION, Source.POLICY]
     assert only.sources.tolist() == wanted
+    assert only.weight.tolist() == [0.0, 1.0, 0.0, 1.0]  # only what is trained on is scored
 
 
 def test_rows_of_a_trajectory_stand_together_under_its_number():

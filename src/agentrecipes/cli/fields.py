@@ -29,7 +29,7 @@ class FieldLine:
     default: Any  # plain; `required` says that there is none
     required: bool
     limits: str  # "> 0", ">= 1, <= 10"; "" for none
-    meaning: str  # the comment beside the field
+    meaning: str  # the comment beside the field, else the description that its type brings
 
 
 def field_lines(cls: type[Fields]) -> list[FieldLine]:
@@ -46,7 +46,7 @@ def field_lines(cls: type[Fields]) -> list[FieldLine]:
                 default=None if required else plain(default),
                 required=required,
                 limits=", ".join(_limits(info.metadata)),
-                meaning=meanings.get(key, ""),
+                meaning=meanings.get(key) or info.description or "",
             )
         )
     return lines

@@ -105,18 +105,27 @@ def go_on(folder: Path) -> dict[str, Any]:
             return summary
     from agentrecipes.compile import RunPlace
 
-    return _watched(recipe_of(folder), RunPlace(folder.parent, folder), resume=True)
+    runs = Path(_locked(folder).get("runs", folder.parent))
+    place = RunPlace(runs if runs.is_dir() else folder.parent, folder)
+    return _watched(recipe_of(folder), place, resume=True)
+
+
+def _locked(run: Path) -> dict[str, Any]:
+    """A run's lock, with where it stood beside the inputs; nothing where it has none yet."""
+    path = run / "recipe.lock"
+    locked: dict[str, Any] = json.loads(path.read_bytes()) if path.is_file() else {}
+    return locked
 
 
 def recipe_of(run: Path, overrides: Sequence[str] = ()) -> Recipe:
-    """A run's resolved recipe; its lock says where relative paths start and the profile."""
+    """A run's resolved recipe; the lock says the rest: profile, origins, folder."""
     from agentrecipes.recipe.load import load
 
-    path = run / "recipe.lock"
-    locked = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    locked = _locked(run)
     folder = Path(locked["folder"]) if "folder" in locked else None
     recipe = load(run / "recipe.yaml", overrides, folder=folder)
-    return replace(recipe, profile=locked.get("profile"))
+    origin = recipe.origin if overrides else {**recipe.origin, **locked.get("origin", {})}
+    return replace(recipe, profile=locked.get("profile"), origin=origin)
 
 
 def _watched(recipe: Recipe, place: RunPlace, *, resume: bool) -> dict[str, Any]:

@@ -37,7 +37,8 @@ def lock(recipe: Recipe, *, extra_files: Sequence[Path] = ()) -> dict[str, Any]:
     """What the recipe's outcome depends on: ``{"inputs": {name: hash or version}, ...}``.
 
     `extra_files` are inputs that no recipe names: the files of ``--parts``. The seed and the folder
-    in which relative paths start are told beside the inputs, and not compared.
+    in which relative paths start are told beside the inputs, and so is who wrote each value; they
+    are not compared.
     """
     inputs = {"recipe": recipe.hash, "python": platform.python_version()}
     inputs |= {f"package {name}": found for name, found in _packages()}
@@ -50,6 +51,7 @@ def lock(recipe: Recipe, *, extra_files: Sequence[Path] = ()) -> dict[str, Any]:
         "profile": recipe.profile,
         "folder": str(recipe.folder),
         "inputs": dict(sorted(inputs.items())),
+        "origin": dict(recipe.origin),
     }
 
 

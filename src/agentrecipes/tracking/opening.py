@@ -35,7 +35,7 @@ def run_info(recipe: Recipe, folder: Path, lock: Mapping[str, Any]) -> RunInfo:
         seed=recipe.seed,
         profile=recipe.profile,
         git=_git(Path.cwd()),
-        lock_hash=hashlib.sha256(json.dumps(lock, sort_keys=True).encode()).hexdigest(),
+        lock_hash=hashlib.sha256(json.dumps(lock["inputs"], sort_keys=True).encode()).hexdigest(),
         datasets=tuple(_inputs(recipe)),
     )
 

@@ -75,7 +75,7 @@ def _fault(path: Path, facts_path: Path) -> str | None:
     try:
         wanted = json.loads(facts_path.read_text(encoding="utf-8"))["sha256"]
         found = hashlib.sha256(path.read_bytes()).hexdigest()
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         return f"cannot be read ({type(error).__name__})"
     return None if found == wanted else "its hash differs from the one it was saved with"
 

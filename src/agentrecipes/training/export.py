@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,29 +15,58 @@ if TYPE_CHECKING:
 
 
 def weights(module: PolicyModule) -> Iterator[tuple[str, Tensor]]:
-    """(Hugging Face name, tensor) of the whole policy, ``lm_head.weight`` included, tied or not."""
+    """(Hugging Face name, tensor) of the whole policy, ``lm_head.weight`` included, tied or not.
+
+    A layer with an adapter is merged with it only until the next tensor is asked for: whoever
+    wants to keep a tensor copies it.
+    """
     model: Any = module.model
-    merged = hasattr(model, "merge_adapter")
-    if merged:
-        model.merge_adapter()
-    causal = model.get_base_model() if merged else model
+    causal = model.get_base_model() if hasattr(model, "merge_adapter") else model
+    for name, tensor in causal.state_dict().items():
+        layer, adapted, own = name.partition(".base_layer.")
+        if adapted:
+            with _merged(causal.get_submodule(layer)):
+                yield f"{layer}.{own}", tensor.detach()
+        elif "lora_" not in name:
+            yield name, tensor.detach()
+
+
+@contextmanager
+def _merged(layer: Any) -> Iterator[None]:
+    """The layer with its adapter in its weights; afterwards they are what they were, to the bit.
+
+    Subtracting the adapter again would leave rounding behind, more with every iteration.
+    """
+    frozen = dict(layer.base_layer.named_parameters())
+    kept = {name: tensor.detach().clone() for name, tensor in frozen.items()}
+    layer.merge()
     try:
-        for name, tensor in causal.state_dict().items():
-            if "lora_" not in name:
-                yield name.replace(".base_layer", ""), tensor.detach()
+        yield
     finally:
-        if merged:
-            model.unmerge_adapter()
+        layer.unmerge()
+        for name, tensor in frozen.items():
+            tensor.data.copy_(kept[name])
 
 
 def save_model(module: PolicyModule, tokenizer: Any, folder: Path) -> None:
-    """Write the model (or its adapter) and its tokenizer to `folder`, replacing what is there."""
+    """Write the model (or its adapter) and its tokenizer to `folder`, replacing what is there.
+
+    Raises:
+        OSError: they cannot be written; what stood there stays.
+    """
     from transformers.utils import logging
 
     logging.disable_progress_bar()
     temporary = folder.with_name(f".{folder.name}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)
-    module.model.save_pretrained(temporary, safe_serialization=True)
-    tokenizer.save_pretrained(temporary)
+    temporary.mkdir(parents=True)
+    try:
+        module.model.save_pretrained(temporary, safe_serialization=True)
+        tokenizer.save_pretrained(temporary)
+    except Exception as error:  # a full disk is a SafetensorError, or an Exception of tokenizers
+        shutil.rmtree(temporary, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise
+        raise OSError(str(error)) from error
     shutil.rmtree(folder, ignore_errors=True)
     temporary.rename(folder)

@@ -40,18 +40,22 @@ class Policy:
 
         The reference is the policy as the stage begins; it is kept in the file `reference`, so that
         a resumed stage compares with the same one. With an adapter, it is the adapter switched off.
+
+        Raises:
+            OSError: the reference cannot be kept; all else is done.
         """
         needs, module = stage.algorithm.needs, self.module
         if needs.value and module.value_head is None:
             module.value_head = value_head(module.model.config)
         module.keep_reference(None)
-        if needs.reference and not hasattr(module.model, "disable_adapter"):
-            if not reference.exists():
-                write_tensors(reference, dict(module.model.state_dict()))
-            frozen = copy.deepcopy(module.model).requires_grad_(False).eval()
-            frozen.load_state_dict(read_tensors(reference))
-            module.keep_reference(frozen)
         module.optimizer = optimizers.build(stage.optimizer, module.groups())
+        if needs.reference and not hasattr(module.model, "disable_adapter"):
+            frozen = copy.deepcopy(module.model).requires_grad_(False).eval()
+            module.keep_reference(frozen)
+            if reference.exists():
+                frozen.load_state_dict(read_tensors(reference))
+            else:
+                write_tensors(reference, dict(frozen.state_dict()))
 
     def export(self, folder: Path) -> None:
         """Write model and tokenizer where transformers loads them."""

@@ -22,6 +22,7 @@ from agentrecipes.training.pack import partition
 from agentrecipes.training.rows import Row
 
 LEADS = (" ", "\n", "")  # what may stand before a word within its token
+CHECKED = 16  # demonstrations that are written again once to see whether their ids can be permuted
 BUCKET = 8  # steps whose rows are sorted by length together, so that similar lengths meet
 
 
@@ -135,7 +136,15 @@ class Reader:
 
     @cached_property
     def _names(self) -> NameTokens | None:
-        return NameTokens.of(self.chat, self.environment.symbols)
+        """The names' tokens, where permuting them gives what writing again gives."""
+        names = NameTokens.of(self.chat, self.environment.symbols)
+        for seed, drawn in enumerate(self.drawn[:CHECKED] if names is not None else ()):
+            told = self.demonstrations.restate(drawn, self.environment, seed)
+            again = demonstration_row(told, self.chat, number=0, role=self._role)
+            row = demonstration_row(drawn, self.chat, number=0, role=self._role)
+            if names is None or not np.array_equal(names.renamed(row.ids, seed), again.ids):
+                return None
+        return names
 
     def _weighted(self, row: Row) -> Row:
         """The row with observations and prompt at their weight, cut to the longest row."""

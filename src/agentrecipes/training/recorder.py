@@ -58,13 +58,13 @@ class Recorder:
         values = {**rollout_metrics(collected.scored), **figures}
         self._rows += self._metric_rows(number, after.iteration, values)
         self.tracker.metrics(values, self.offset + after.iteration)
-        self._write(f"{number:08d}")
+        self._write()
         self.progress.advance(after.iteration, values)
         if self.every and after.iteration % self.every == 0:
             self.evaluate(after)
 
     def checkpoint(self, position: Position) -> None:
-        self._write(f"{position.iteration:08d}")
+        self._write()
         self.save(position)
 
     def _metric_rows(
@@ -73,9 +73,10 @@ class Recorder:
         seconds = time.perf_counter() - self.began
         return [MetricRow(iteration, step, name, value, seconds) for name, value in values.items()]
 
-    def _write(self, name: str) -> None:
+    def _write(self) -> None:
+        """Write the rows so far; named by where they begin, they replace what an older try left."""
         if self._rows:
-            self.tables.metrics(self.stage, self._rows, name=name)
+            self.tables.metrics(self.stage, self._rows, name=f"{self._rows[0].step - 1:08d}")
             self._rows = []
 
 

@@ -124,6 +124,8 @@ class StageRun:
 
     def _read(self, position: Position) -> Position:
         total = self.fields.steps or 0
+        if position.iteration > total:  # in an extension: the stage itself is done
+            return position
         reached = self.read_to(position, total, lambda step: self._rate(step, total))
         if reached.iteration < total:
             return reached
@@ -132,16 +134,26 @@ class StageRun:
         return replace(reached, policy_version=version)
 
     def extend(self, position: Position, steps: int) -> Position:
-        """Go on reading for `steps` more steps, from half the peak rate down again."""
-        start = position.iteration
+        """Go on reading for `steps` more steps, from half the peak rate down again.
+
+        All extensions are equally long, so that one that was interrupted is taken to its end.
+        """
+        start = self._extended_to(position, steps)
         plain = self.fields.optimizer.model_copy(update={"warmup_steps": 0})
 
         def share(step: int) -> float:
             return 0.5 * optimizers.factor(plain, step - start, steps)
 
-        return replace(
-            self.read_to(position, start + steps, share), extensions=position.extensions + 1
-        )
+        reached = self.read_to(position, start + steps, share)
+        whole = reached.iteration >= start + steps
+        return replace(reached, extensions=position.extensions + whole)
+
+    def in_extension(self, position: Position, steps: int) -> bool:
+        """Whether an extension of `steps` steps was begun and not ended."""
+        return position.iteration > self._extended_to(position, steps)
+
+    def _extended_to(self, position: Position, steps: int) -> int:
+        return (self.fields.steps or 0) + position.extensions * steps
 
     def _rate(self, step: int, total: int) -> float:
         return optimizers.factor(self.fields.optimizer, step, total)

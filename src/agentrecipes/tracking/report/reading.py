@@ -58,7 +58,9 @@ EVALUATION = [
 ]
 
 
-def rows(folder: Path, table: str, columns: Sequence[str], notes: list[str]) -> list[dict[str, Any]]:
+def rows(
+    folder: Path, table: str, columns: Sequence[str], notes: list[str]
+) -> list[dict[str, Any]]:
     """The rows of one of the run's tables, with those of `columns` that it has."""
     return [row for part in parts(folder, table, columns, notes=notes) for row in part.to_pylist()]
 

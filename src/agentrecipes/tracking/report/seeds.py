@@ -57,7 +57,9 @@ def groups(runs: Sequence[RunData]) -> list[Group]:
     for run in runs:
         found.setdefault(str(run.summary.get("recipe_hash") or run.name), []).append(run)
     names = [_name(each[0]) for each in found.values()]
-    marks = [key[:6] if names.count(name) > 1 else "" for key, name in zip(found, names, strict=True)]
+    marks = [
+        key[:6] if names.count(name) > 1 else "" for key, name in zip(found, names, strict=True)
+    ]
     return [
         Group(f"{name} {mark}".strip(), tuple(each))
         for name, mark, each in zip(names, marks, found.values(), strict=True)
@@ -139,8 +141,17 @@ def _length(run: RunData, stage: str) -> int:
     seen = [row["iteration"] for row in run.evaluations if row["stage"] == stage]
     seen += [curve[-1][0] for (own, _), curve in run.metrics.items() if own == stage and curve]
     done = told.get("iterations") or told.get("steps")
-    return max([*seen, *([done] if done else [int(text) for text in written if text.isdigit()])],
-               default=0)
+    return max(
+        [*seen, *([done] if done else [int(text) for text in written if text.isdigit()])], default=0
+    )
+
+
+MODES = ("sampled", "greedy")
+
+
+def mode_rank(mode: str) -> int:
+    """The place of a mode of evaluation wherever modes are listed, and its colour."""
+    return MODES.index(mode) if mode in MODES else len(MODES)
 
 
 def unit(runs: Iterable[RunData], stage: str) -> str:
