@@ -15,7 +15,7 @@ from tests.mutants.listed import Mutant
 
 SECONDS = 240  # a mutant that makes the tests run longer than this is found
 HEAVY = ["lightning", "numpy", "pydantic", "pyarrow.parquet", "torch", "transformers"]
-PARTS = ("src", "tests", "recipes", "pyproject.toml")
+PARTS = ("src", "tests", "recipes", "docs", "pyproject.toml")
 
 
 @dataclass(frozen=True)

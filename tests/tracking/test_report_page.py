@@ -16,7 +16,7 @@ from agentrecipes.records import Place
 from agentrecipes.tracking.report.page import duration, write_report
 from agentrecipes.tracking.tables import Tables
 
-VOID = {"col", "meta", "input", "br", "img", "link", "hr"}
+VOID = {"col", "wbr", "meta", "input", "br", "img", "link", "hr"}
 
 
 class Reader(HTMLParser):

@@ -79,12 +79,12 @@ def test_a_band_goes_along_the_upper_edge_and_back_along_the_lower_one():
 
 
 def test_a_band_is_cut_at_the_plot_s_border():
-    [line] = drawn(point("s", 0, [0.9], [0.5]), point("s", 10, [0.9], [0.5])).lines
+    [line] = drawn(point("s", 0, [0.9], errors=[0.5]), point("s", 10, [0.9], errors=[0.5])).lines
     assert line.band == "M0 0L1000 0L1000 1000L0 1000Z"
 
 
 def test_a_single_point_is_no_line():
-    [line] = drawn(point("s", 10, [0.5], [0.1])).lines
+    [line] = drawn(point("s", 10, [0.5], errors=[0.1])).lines
     assert (line.single, line.band) == (True, "")
 
 

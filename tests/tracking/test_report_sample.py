@@ -61,8 +61,8 @@ def test_splits_and_modes_of_an_evaluation_are_shown_with_the_same_tasks(tmp_pat
     greedy = (*LAST[:3], "greedy")
     run = folder_with(tmp_path, (LAST, 9), (greedy, 9), (TRAINED[0], 9))
     chosen = told(choose(run, STAGES, most=10, notes=[]))
-    assert chosen[greedy] == ["t0", "t1", "t2"]
-    assert chosen[LAST] == ["t0", "t1"]
+    assert chosen[LAST] == ["t0", "t1", "t2"]
+    assert chosen[greedy] == ["t0", "t1"]
     assert len(chosen[TRAINED[0]]) == 5
 
 

@@ -47,14 +47,14 @@ def row(value, iteration=0, *, error=None, stage="reinforce", mode="sampled"):
 
 
 def test_one_seed_has_the_interval_of_its_tasks():
-    found = point("s", 3, [0.5], [0.1])
+    found = point("s", 3, [0.5], errors=[0.1])
     # 1.96 standard errors on either side.
     assert (found.low, found.high) == pytest.approx((0.304, 0.696), **CLOSE)
     assert (found.mean, found.kind) == (0.5, "tasks")
 
 
 def test_one_seed_without_an_error_has_no_interval():
-    found = point("s", 3, [0.5], [None])
+    found = point("s", 3, [0.5], errors=[None])
     assert (found.low, found.high, found.kind) == (0.5, 0.5, "none")
 
 

@@ -40,7 +40,10 @@ def results(groups: Sequence[Group]) -> list[Result]:
             ends = [_ends(run, (split, mode, metric)) for run in group.runs]
             whole = [(own[0], own[-1]) for own in ends if own]
             last = point(
-                "", 0, [b["value"] for _, b in whole], [b.get("standard_error") for _, b in whole]
+                "",
+                0,
+                [b["value"] for _, b in whole],
+                errors=[b.get("standard_error") for _, b in whole],
             )
             firsts = [a["value"] for a, b in whole if a is not b]
             first = sum(firsts) / len(firsts) if firsts else None

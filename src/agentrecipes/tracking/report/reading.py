@@ -36,17 +36,19 @@ class RunData:
 def read_run(folder: Path) -> RunData:
     """What a run has told so far. Never raises: damage becomes a note."""
     notes: list[str] = []
-    recipe = rows(folder, "recipes", ["path", "value"], notes)
+    recipe = rows(folder, "recipes", ["path", "value"], notes=notes)
     lock = _json(folder / "recipe.lock", notes)
     summary = _json(folder / "summary.json", notes)
-    known = rows(folder, "runs", ["recipe", "status", "seed", "recipe_hash", "profile"], notes)
+    known = rows(
+        folder, "runs", ["recipe", "status", "seed", "recipe_hash", "profile"], notes=notes
+    )
     return RunData(
         folder=folder,
         name=folder.resolve().name,
         summary=summary or (known[0] if known else {}),
         recipe={row["path"]: row["value"] or "" for row in recipe if row["path"]},
         origin=_origin(lock.get("origin")),
-        evaluations=_evaluations(rows(folder, "evaluations", EVALUATION, notes)),
+        evaluations=_evaluations(rows(folder, "evaluations", EVALUATION, notes=notes)),
         metrics=_metrics(folder, notes),
         notes=notes,
     )
@@ -59,7 +61,7 @@ EVALUATION = [
 
 
 def rows(
-    folder: Path, table: str, columns: Sequence[str], notes: list[str]
+    folder: Path, table: str, columns: Sequence[str], *, notes: list[str]
 ) -> list[dict[str, Any]]:
     """The rows of one of the run's tables, with those of `columns` that it has."""
     return [row for part in parts(folder, table, columns, notes=notes) for row in part.to_pylist()]

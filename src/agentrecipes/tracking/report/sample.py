@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agentrecipes.tracking.report.reading import parts
+from agentrecipes.tracking.report.seeds import mode_rank
 
 MOST = 1000  # trajectories on one page
 LAST, FIRST = 0.5, 0.1  # shares of them for the last and the first evaluation, if there is training
@@ -46,7 +47,9 @@ def choose(folder: Path, stages: Sequence[str], *, most: int, notes: list[str]) 
             counts.update(zip(*(part[name].to_pylist() for name in PLACE), strict=True))
     counts = Counter({place: n for place, n in counts.items() if None not in place})
     order = {stage: index for index, stage in enumerate(stages)}
-    places = sorted(counts, key=lambda p: (-order.get(p[0], 0), -p[1], SPLITS.get(p[2], 1), p[3]))
+    places = sorted(
+        counts, key=lambda p: (-order.get(p[0], 0), -p[1], SPLITS.get(p[2], 1), mode_rank(p[3]))
+    )
     taken = _taken({place: counts[place] for place in places}, most)
     found = _trajectories(folder, taken, notes)
     named = kinds(places)

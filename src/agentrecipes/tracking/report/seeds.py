@@ -73,7 +73,7 @@ def _name(run: RunData) -> str:
 
 
 def point(
-    stage: str, iteration: int, values: Sequence[float], errors: Iterable[float | None] = ()
+    stage: str, iteration: int, values: Sequence[float], *, errors: Iterable[float | None] = ()
 ) -> Point:
     """The mean of the seeds' values with its interval; `errors` are their standard errors."""
     count, mean = len(values), math.fsum(values) / len(values)
@@ -100,7 +100,7 @@ def evaluation_curve(group: Group, split: str, mode: str, *, metric: str) -> lis
                 key = (row["stage"], row["iteration"])
                 found.setdefault(key, []).append((row["value"], row.get("standard_error")))
     return [
-        point(*key, [value for value, _ in each], [error for _, error in each])
+        point(*key, [value for value, _ in each], errors=[error for _, error in each])
         for key, each in found.items()
     ]
 
