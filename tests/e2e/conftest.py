@@ -11,6 +11,12 @@ from commands import Command, Commands
 from small import RECIPE, SMALL
 
 PARTS = Path(__file__).parent / "parts"
+QUICK = [
+    "rewards=[spread]",
+    "stages.imitate.steps=12",
+    "evaluation.tasks=3",
+    "tripwires.dead_type.tasks=2",
+]
 
 
 @pytest.fixture(scope="session")
@@ -26,7 +32,7 @@ def start(commands: Commands):
     """Start the small recipe in ``runs/<name>``, with rewards that an untrained policy spreads."""
 
     def started(name: str, *words: object, **options: Any) -> Command:
-        first = [RECIPE, *SMALL, "rewards=[spread]", "stages.imitate.steps=30"]
+        first = [RECIPE, *SMALL, *QUICK]
         folder = [] if "--run-dir" in words else ["--run-dir", commands.folder / "runs" / name]
         last = ["--parts", PARTS, "--json"]
         return commands.start("run", *first, *words, *folder, *last, **options)

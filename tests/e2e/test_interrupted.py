@@ -66,7 +66,7 @@ def test_an_extension_that_was_interrupted_is_taken_to_its_end(tmp_path):
         "stages.imitate.tripwires.dead_type={action: extend, steps: 7, times: 2, tasks: 2}",
         "stages.reinforce.iterations=1",
         "evaluation.every=0",
-        "evaluation.tasks=2",
+        "evaluation.tasks=1",
     ]
     uninterrupted = run(experiment(small(*overrides), tmp_path / "whole"))
     folder = tmp_path / "cut"
@@ -79,7 +79,12 @@ def test_an_extension_that_was_interrupted_is_taken_to_its_end(tmp_path):
 
 
 def test_steps_after_a_damaged_checkpoint_are_recorded_once(tmp_path):
-    overrides = ["stages.imitate.steps=14", "stages.reinforce.iterations=1", "evaluation.tasks=2"]
+    overrides = [
+        "stages.imitate.steps=14",
+        "stages.reinforce.iterations=1",
+        "evaluation.tasks=1",
+        "tripwires.dead_type.tasks=2",
+    ]
     run(experiment(small(*overrides), tmp_path / "whole"))
     folder = tmp_path / "cut"
     assert interrupted(folder, "imitate", 10, *overrides) == "interrupted"

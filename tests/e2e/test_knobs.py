@@ -125,7 +125,7 @@ def test_schedules_change_the_horizon_and_the_temperature_by_iteration(tmp_path)
         logp = [p for row in turns if row["iteration"] == iteration for p in row["logp_rollout"]]
         means.append(sum(logp) / len(logp))
     assert means[0] < -1.0  # an untrained policy at temperature 1 is unsure
-    assert means[1] > -0.5  # and at 0.05 it is not
+    assert means[1] > 0.6 * means[0]  # and at 0.05 much less so
     # The trainer's log-probabilities are those at the temperature of the samples.
     assert all(gap < 1e-3 for gap in curve(tmp_path / "run", "sync/logp_gap_max"))
 

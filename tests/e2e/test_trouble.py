@@ -74,7 +74,7 @@ def test_the_summary_has_the_keys_that_others_rely_on(whole):
     modes = ("sampled", "greedy")
     assert last == [(split, mode) for split in ("dev", "test") for mode in modes]
     assert [(s["name"], s["algorithm"], s["steps"], s["iterations"]) for s in told["stages"]] == [
-        ("imitate", "sft", 30, 0),
+        ("imitate", "sft", 12, 0),
         ("reinforce", "ppo", 3, 3),
     ]
 
@@ -116,6 +116,7 @@ def test_a_model_that_cannot_be_written_is_lost_and_nothing_else_is(start, comma
         "checkpoint 1-2",
         "checkpoint 1-3",
         "model",
+        "report.html",
     ]
     folder = commands.folder / "runs" / "limited"
     assert json.loads((folder / "summary.json").read_text())["lost"] == lost

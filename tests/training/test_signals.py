@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 
@@ -11,25 +10,21 @@ import pytest
 from agentrecipes.training.signals import StopFlag
 
 
-def send(number: int) -> None:
-    os.kill(os.getpid(), number)
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_first_signal_only_asks(number):
     with StopFlag() as flag:
         assert not flag.asked
-        send(number)
+        signal.raise_signal(number)
         assert flag.asked
 
 
 def test_a_second_ctrl_c_interrupts():
     with StopFlag() as flag:
-        send(signal.SIGTERM)
-        send(signal.SIGTERM)  # whoever ends processes may insist without harm
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)  # whoever ends processes may insist without harm
         assert flag.asked
         with pytest.raises(KeyboardInterrupt):
-            send(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
 
 
 def test_the_handlers_before_come_back_also_after_an_error():

@@ -32,8 +32,12 @@ def write_report(runs: Sequence[Path], target: Path) -> Path:
     html = page([read_run(run) for run in runs])
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f".{target.name}.tmp")
-    partial.write_bytes(html.encode(errors="replace"))
-    os.replace(partial, target)
+    try:
+        partial.write_bytes(html.encode(errors="replace"))
+        os.replace(partial, target)
+    except BaseException:
+        partial.unlink(missing_ok=True)  # on a full disk the rest needs its space
+        raise
     return target
 
 
