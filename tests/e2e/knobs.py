@@ -22,6 +22,7 @@ BASIS = [
     "stages.reinforce.optimizer.decay=constant",
     "evaluation.every=0",
     "evaluation.tasks=2",
+    "tripwires.dead_type.tasks=2",
 ]
 
 

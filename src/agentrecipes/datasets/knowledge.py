@@ -33,7 +33,9 @@ SYLLABLES = (
     ("x", "n", "l", "s", "k", "d", "th"),
 )
 NAMES = tuple("".join(parts) for parts in product(*SYLLABLES))  # 8 · 7 · 7 = 392
-JOINTS = ("", " and ", " plus ")  # what stands before each value of an answer, latest value first
+# What stands before a value that is not the latest, by its slot in the question. Each slot has a
+# word of its own: a tiny model copies by landmarks, and of two slots with one word it learns one.
+JOINTS = (" plus ", " and ")
 MARKS = ("", "\n2.", "\n3.")  # what stands before each part of a question
 
 T = TypeVar("T")
@@ -133,8 +135,10 @@ def shuffled(options: Sequence[T], random: Random) -> list[T]:
 
 
 def join(values: Sequence[str]) -> str:
-    """The form of an answer: ``C and B plus A``."""
-    return "".join(joint + value for joint, value in zip(JOINTS, values, strict=False))
+    """The form of an answer, latest value first: ``C and B plus A``, ``B plus A``, ``A``."""
+    latest, *earlier = values
+    joints = reversed(JOINTS[: len(earlier)])
+    return latest + "".join(joint + value for joint, value in zip(joints, earlier, strict=True))
 
 
 def chain(world: World, halves: Sequence[str], *, hops: int, random: Random) -> Question:
