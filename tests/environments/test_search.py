@@ -86,13 +86,13 @@ def test_a_transcript_of_several_queries_reads_as_it_should():
     task = next(task for task in environment.tasks("dev") if task.type == "conjunction-2")
     (one, r), (two, s) = task.data["plan"]
     played = play(environment, task)
-    value, other = task.gold_answers[0].split(" plus ")[::-1]
+    value, other = task.gold_answers[0].split(" and ")[::-1]
     [(ask, seen), (answer, last)] = played.turns
     assert ask == f"<think> next {r} {s} </think> <search> {one} 's {r}\n2. {two} 's {s} </search>"
     assert seen.startswith(f"\n<information> {one} 's {r} is {value} . ")
     assert f" .\n2. {two} 's {s} is {other} . " in seen
     assert seen.endswith(" . </information>\n")
-    assert answer == f"<think> done </think> <answer> {other} plus {value} </answer>"
+    assert answer == f"<think> done </think> <answer> {other} and {value} </answer>"
     assert last == ""
     assert played.messages[0].content == task.question
 
