@@ -33,8 +33,8 @@ SYLLABLES = (
     ("x", "n", "l", "s", "k", "d", "th"),
 )
 NAMES = tuple("".join(parts) for parts in product(*SYLLABLES))  # 8 · 7 · 7 = 392
-# What stands before each value of an answer of so many parts, latest value first. No word has two
-# meanings: a tiny model copies by landmarks, and where two slots shared one it often learned only one.
+# What stands before each value of an answer of so many parts, latest value first. No word means two
+# slots: a tiny model copies by landmarks, and of two slots with one word it often learned only one.
 JOINTS = (("",), ("", " and "), ("", " with ", " plus "))
 MARKS = ("", "\n2.", "\n3.")  # what stands before each part of a question
 

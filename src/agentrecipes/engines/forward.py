@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from agentrecipes.engines import llama
 from agentrecipes.engines.cache import Ids, Rows
 from agentrecipes.errors import EngineError
 
@@ -30,6 +31,7 @@ class Network:
                 f"{', '.join(sorted(kinds))}. Use full attention and sdpa, or the vllm engine."
             )
         self._model = model
+        self._plain = llama.is_plain_llama(model)
         self._additive = config._attn_implementation == "eager"  # eager adds its mask
         self.layers = int(config.num_hidden_layers)
         self.vocabulary = len(model.get_input_embeddings().weight)  # type: ignore[arg-type]
@@ -95,6 +97,8 @@ class Network:
     def step(self, rows: Rows, tokens: Tensor, *, positions: Tensor) -> Tensor:
         """Append one token to each live row, (n,); logits (n, V) float32."""
         mask = rows.valid[: len(tokens), None, None, : rows.used + 1]
+        if self._plain:
+            return llama.step(self._model, rows, tokens, positions=positions, mask=mask).float()
         return self._forward(rows, tokens[:, None], positions=positions[:, None], mask=mask)
 
     def _forward(self, rows: Rows, tokens: Tensor, *, positions: Tensor, mask: Tensor) -> Tensor:
