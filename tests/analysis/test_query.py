@@ -224,3 +224,11 @@ def test_queries_go_on_while_a_run_writes_and_compacts(tmp_path):
     writer.join()
     assert wrong == []
     assert query("SELECT count(*) FROM metrics", tmp_path).rows == ((60,),)
+
+
+def test_a_stray_file_among_the_runs_is_no_run(made):
+    (made / "notes.txt").write_text("not a run", encoding="utf-8")
+    try:
+        assert query("SELECT count(*) FROM trajectories", made).rows[0][0] == 12
+    finally:
+        (made / "notes.txt").unlink()

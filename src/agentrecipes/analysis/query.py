@@ -138,7 +138,7 @@ def _files(runs_dir: Path, table: str) -> list[Path]:
     if not root.is_dir():
         return []
     # Plain text paths: with a thousand runs, pathlib would take longer than the query.
-    folders = sorted(f"{entry.path}/tables/{table}" for entry in os.scandir(root))
+    folders = sorted(f"{entry.path}/tables/{table}" for entry in os.scandir(root) if entry.is_dir())
     inside = f"{root}{os.sep}"
     own = (folder for folder in folders if os.path.realpath(folder).startswith(inside))
     return [Path(path) for folder in own for path in manifest.current(folder)]
