@@ -54,7 +54,8 @@ def _normed(x: Tensor, module: Any) -> Tensor:
     """(n, D) as LlamaRMSNorm: the mean of squares in float32."""
     wide = x.float()
     scale = torch.rsqrt(wide.square().mean(-1, keepdim=True) + module.variance_epsilon)
-    return module.weight * (wide * scale).to(x.dtype)
+    normed: Tensor = module.weight * (wide * scale).to(x.dtype)
+    return normed
 
 
 def _attended(
