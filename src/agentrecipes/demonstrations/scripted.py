@@ -37,8 +37,7 @@ class Scripted(Component):
 
     With the defaults, half of the demonstrations end correct where three queries fit a turn, and
     43 % where one does. A reward can select what they show rarely, and revives nothing that they
-    never show. A conjunction's answer has few tokens, and each of its slots is found by an
-    attention pattern of its own: at the weight of other turns, some seeds never learned one.
+    never show.
     """
 
     count: Annotated[int, Field(ge=1)] = 3000  # demonstrations
@@ -51,7 +50,6 @@ class Scripted(Component):
     wrong_passage: Share = 0.10  # another passage is read than the right one
     wrong_relation: Share = 0.05  # another relation of the question is looked up
     one_query: Share = 0.30  # only the first of several pending queries is asked
-    answer_weight: Annotated[float, Field(gt=0.0)] = 5.0  # of a conjunction's right answer
 
     def draw(self, environment: Environment, seed: int) -> Sequence[Demonstration]:
         """`count` demonstrations of training tasks; the same for the same seed.
@@ -121,18 +119,13 @@ class Scripted(Component):
             if outcome.done:
                 break
         await episode.close()
-        correct = answer in episode.task.gold_answers
         return Demonstration(
             task=episode.task,
             messages=episode.messages,
             turns=tuple(turns),
-            weights=(1.0,) * (len(turns) - 1) + (self._weight(task) if correct else 1.0,),
-            correct=correct,
+            weights=(1.0,) * len(turns),
+            correct=answer in episode.task.gold_answers,
         )
-
-    def _weight(self, task: Task) -> float:
-        """The weight of a right answer's turn; a chain's would teach to stop after the first."""
-        return self.answer_weight if task.type.startswith("conjunction") else 1.0
 
     def _script(self, environment: Environment, task: Task, seed: int) -> Agent:
         """The plan with faults; where a task has no plan, the environment's oracle."""

@@ -51,7 +51,7 @@ class Tiny(Component):
             rms_norm_eps=1e-6,
             rope_parameters={"rope_type": "default", "rope_theta": ROPE_BASE},
             max_position_embeddings=LONGEST,
-            tie_word_embeddings=True,  # what is read is what is written: copying comes at once
+            tie_word_embeddings=False,
             initializer_range=self.init,
             pad_token_id=tokenizer.pad_token_id,
             bos_token_id=None,
