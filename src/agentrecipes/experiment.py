@@ -18,6 +18,7 @@ from agentrecipes.recipe.lock import lock
 from agentrecipes.recipe.schema import Stage
 from agentrecipes.tracking.opening import run_info
 from agentrecipes.tracking.protocol import Status
+from agentrecipes.tracking.replacing import write
 from agentrecipes.tracking.report.page import write_report
 from agentrecipes.training import checkpoints
 from agentrecipes.training.collecting import Position, Sampler
@@ -286,7 +287,7 @@ class _Run:
             self.tables.lost.append(f"{name}: not written: {error}")
 
     def _write(self, name: str, data: bytes) -> None:
-        checkpoints.write(self.folder / name, data)
+        write(self.folder / name, data)
 
     def _elapsed(self) -> float:
         """Seconds of this run, earlier sittings included."""

@@ -18,6 +18,7 @@ VARIANTS = {
     "plain": {"num_attention_heads": 2},
     "shared keys": {"num_attention_heads": 4, "num_key_value_heads": 2},
     "biases": {"num_attention_heads": 2, "attention_bias": True, "mlp_bias": True},
+    "another activation": {"num_attention_heads": 2, "hidden_act": "gelu"},
     "wide heads": {"num_attention_heads": 2, "head_dim": 32},
     "scaled rotation": {
         "num_attention_heads": 2,
@@ -94,7 +95,6 @@ def changed():
 
 OTHERS = {
     "another architecture": lambda: Qwen2ForCausalLM(Qwen2Config(**SMALL, num_attention_heads=2)),
-    "another activation": lambda: llama(num_attention_heads=2, hidden_act="gelu"),
     "eager attention": lambda: llama(num_attention_heads=2, attn_implementation="eager"),
     "an adapter": adapted,
     "a layer of another make": changed,

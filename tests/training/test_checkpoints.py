@@ -10,6 +10,7 @@ import resource
 import pytest
 import torch
 
+from agentrecipes.tracking import replacing
 from agentrecipes.training import checkpoints
 
 
@@ -71,7 +72,7 @@ def test_code_in_a_checkpoint_is_not_run_even_with_the_right_hash(tmp_path, monk
     torch.save({"spy": Spy()}, tmp_path / "00-00000001.ckpt")
     path = checkpoints.save(tmp_path, {}, stage=0, done=2, keep=1)
     data = (tmp_path / "00-00000001.ckpt").read_bytes()
-    checkpoints.write(path, data)
+    replacing.write(path, data)
     facts = json.loads(path.with_suffix(".json").read_text())
     facts["sha256"] = checkpoints.hashlib.sha256(data).hexdigest()
     path.with_suffix(".json").write_text(json.dumps(facts))
@@ -82,9 +83,9 @@ def test_code_in_a_checkpoint_is_not_run_even_with_the_right_hash(tmp_path, monk
 
 def test_a_file_is_replaced_whole_or_stays_as_it_was(tmp_path, small_files):
     path = tmp_path / "deep" / "file"
-    checkpoints.write(path, b"old")
+    replacing.write(path, b"old")
     with pytest.raises(OSError, match="too large"):
-        checkpoints.write(path, b"x" * 2000)
+        replacing.write(path, b"x" * 2000)
     assert path.read_bytes() == b"old"
     assert list(path.parent.iterdir()) == [path]  # no half file takes the space of others
 

@@ -68,7 +68,7 @@ def word_tokenizer(words: Sequence[str], longest: int = 2048) -> PreTrainedToken
 
 
 def _vocabulary(words: Sequence[str]) -> dict[str, int]:
-    alphabet = _byte_letters()
+    alphabet = byte_letters()
     pieces = [*SPECIAL, *alphabet]
     for word in words:
         if re.findall(WORD, word) != [word] or re.search(LOOKALIKE, word):
@@ -77,7 +77,7 @@ def _vocabulary(words: Sequence[str]) -> dict[str, int]:
     return {piece: index for index, piece in enumerate(dict.fromkeys(pieces))}
 
 
-def _byte_letters() -> list[str]:
+def byte_letters() -> list[str]:
     """The printable letter that stands for each byte in byte-level vocabularies (GPT-2's table)."""
     plain = {*range(33, 127), *range(161, 173), *range(174, 256)}
     others = [byte for byte in range(256) if byte not in plain]

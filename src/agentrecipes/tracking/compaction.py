@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentrecipes.tracking import manifest
+from agentrecipes.tracking.replacing import replacing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,14 +26,8 @@ def place(data: pa.Table, path: Path) -> None:
     """
     import pyarrow.parquet as pq
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.tmp")
-    try:
+    with replacing(path) as partial:
         pq.write_table(data, partial, compression="zstd", compression_level=LEVEL)
-        os.replace(partial, path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
 
 
 def compact(folder: Path, stage: str, *, schema: pa.Schema) -> None:

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
 
+from agentrecipes.tracking import replacing
+
 NAME = "manifest.json"
 COMPACTED = (
     ".+"  # in a compacted file's name and in no other: a plus sign in a field is written %2B
@@ -45,12 +47,7 @@ def read(folder: Path) -> Manifest:
 
 def write(folder: Path, manifest: Manifest) -> None:
     """Put the manifest in its place, durably."""
-    partial = folder / f".{NAME}.tmp"
-    with partial.open("w", encoding="utf-8") as file:
-        json.dump(manifest, file, indent=0, sort_keys=True)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(partial, folder / NAME)
+    replacing.write(folder / NAME, json.dumps(manifest, indent=0, sort_keys=True).encode())
 
 
 def current(folder: Path | str) -> list[str]:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+
+from agentrecipes.tracking.replacing import write
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,21 +27,6 @@ class Found:
     path: Path
     state: Mapping[str, Any]
     passed_over: tuple[str, ...]  # newer ones that were damaged, and why
-
-
-def write(path: Path, data: bytes) -> None:
-    """Write a file under a temporary name, flush it to the disk, then rename it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)  # on a full disk the rest needs its space
-        raise
 
 
 def save(folder: Path, state: Mapping[str, Any], *, stage: int, done: int, keep: int) -> Path:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from agentrecipes.tracking.replacing import write
 from agentrecipes.tracking.report import facts, figures
 from agentrecipes.tracking.report.conversations import Payload, RunTrajectories, payload
 from agentrecipes.tracking.report.pieces import Pieces
@@ -30,14 +30,7 @@ def write_report(runs: Sequence[Path], target: Path) -> Path:
         OSError: `target` cannot be written.
     """
     html = page([read_run(run) for run in runs])
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f".{target.name}.tmp")
-    try:
-        partial.write_bytes(html.encode(errors="replace"))
-        os.replace(partial, target)
-    except BaseException:
-        partial.unlink(missing_ok=True)  # on a full disk the rest needs its space
-        raise
+    write(target, html.encode(errors="replace"))
     return target
 
 

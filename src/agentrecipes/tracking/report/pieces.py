@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agentrecipes.models.words import byte_letters
+
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
@@ -57,13 +59,4 @@ def _kinds(decoder: Any) -> set[str]:
     return {str(decoder.get("type")), *(kind for each in inner for kind in each)}
 
 
-def _byte_letters() -> dict[str, int]:
-    """GPT-2's table: the printable letter that stands for each byte in a byte-level vocabulary."""
-    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [byte for byte in range(256) if byte not in plain]
-    return {chr(byte): byte for byte in plain} | {
-        chr(256 + index): byte for index, byte in enumerate(others)
-    }
-
-
-_BYTES = _byte_letters()
+_BYTES = {letter: byte for byte, letter in enumerate(byte_letters())}
