@@ -95,7 +95,7 @@ def test_gold_answers_follow_from_the_passages(split):
         if task.type.startswith("chain"):
             assert task.gold_answers == (values[-1],)
         else:
-            form = "{1} and {0}" if len(values) == 2 else "{2} and {1} plus {0}"
+            form = "{1} and {0}" if len(values) == 2 else "{2} with {1} plus {0}"
             assert task.gold_answers[0] == form.format(*values)
             assert len(set(task.gold_answers)) == {2: 2, 3: 6}[len(values)]
 

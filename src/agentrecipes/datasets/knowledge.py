@@ -33,7 +33,9 @@ SYLLABLES = (
     ("x", "n", "l", "s", "k", "d", "th"),
 )
 NAMES = tuple("".join(parts) for parts in product(*SYLLABLES))  # 8 · 7 · 7 = 392
-JOINTS = ("", " and ", " plus ")  # what stands before each value of an answer, latest value first
+# What stands before each value of an answer of so many parts, latest value first. No word means two
+# slots: a tiny model copies by landmarks, and of two slots with one word it often learned only one.
+JOINTS = (("",), ("", " and "), ("", " with ", " plus "))
 MARKS = ("", "\n2.", "\n3.")  # what stands before each part of a question
 
 T = TypeVar("T")
@@ -41,7 +43,7 @@ T = TypeVar("T")
 _TAGS = (
     """<think> _</think> _<search> _</search> _<answer> _</answer> |<information> _</information>"""
 )
-_WORDS = "question _: _what _is _'s _? _. _and _plus _next _done"
+_WORDS = "question _: _what _is _'s _? _. _and _with _plus _next _done"
 _HINTS = """|My _action _invalid _I _write _search _query _or _answer _no _was _closed _the _empty
 _tags _are _nested _a _tag _that _never _opened _only _environment _writes _information _too _many
 _queries"""
@@ -133,8 +135,9 @@ def shuffled(options: Sequence[T], random: Random) -> list[T]:
 
 
 def join(values: Sequence[str]) -> str:
-    """The form of an answer: ``C and B plus A``."""
-    return "".join(joint + value for joint, value in zip(JOINTS, values, strict=False))
+    """The form of an answer, latest value first: ``A``, ``B and A``, ``C with B plus A``."""
+    joints = JOINTS[len(values) - 1]
+    return "".join(joint + value for joint, value in zip(joints, values, strict=True))
 
 
 def chain(world: World, halves: Sequence[str], *, hops: int, random: Random) -> Question:

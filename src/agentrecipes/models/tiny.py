@@ -65,6 +65,8 @@ class Tiny(Component):
             for parameter in model.parameters():
                 if parameter.dim() == 2:
                     parameter.normal_(0.0, self.init, generator=generator)
+            read: Any = model.get_input_embeddings()
+            model.lm_head.weight.copy_(read.weight)  # what is read is at first what is written
         return model
 
     def tokenizer(self) -> PreTrainedTokenizerFast:

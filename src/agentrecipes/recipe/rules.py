@@ -58,6 +58,7 @@ def stage_problems(resolved: Resolved) -> Iterator[Problem]:
         yield from _devices(case)
         yield from _minibatches(case)
     yield from _optimizer(case)
+    yield from _whole_matrices(case)
     yield from _tokens(case)
     yield from _labels(case)
     yield from _evaluation(case)
@@ -120,6 +121,14 @@ def _optimizer(case: Case) -> Iterator[Problem]:
         found = "decay_to has no effect: the learning rate is constant"
         problem = Problem("no_effect", "", found, "Write `decay: linear` or `decay: cosine`.")
         yield case.at(("optimizer", "decay_to"), problem, key=True)
+
+
+def _whole_matrices(case: Case) -> Iterator[Problem]:
+    strategy = case.stage.trainer.strategy
+    if case.stage.optimizer.name == "muon" and strategy.startswith(("deepspeed", "fsdp")):
+        found = f"muon needs whole matrices, and strategy {strategy!r} cuts them into shards"
+        problem = Problem("contradiction", "", found, "Write `name: adamw`, or `strategy: ddp`.")
+        yield case.at(("optimizer", "name"), problem)
 
 
 def _tokens(case: Case) -> Iterator[Problem]:

@@ -75,7 +75,9 @@ class Rollout(Fields):
 class Optimizer(Fields):
     """One optimizer with parameter groups."""
 
-    name: Literal["adamw", "sgd"] = "adamw"
+    name: Literal["adamw", "muon", "sgd"] = (
+        "adamw"  # muon: orthogonalised momentum for the network's matrices, AdamW for the rest
+    )
     learning_rate: Annotated[float, Field(gt=0.0)] = 1e-5
     value_learning_rate: Annotated[float, Field(gt=0.0)] | None = (
         None  # of the value head; null: learning_rate

@@ -161,6 +161,11 @@ class PolicyModule(L.LightningModule):
             [{"params": value, "label": "value"}] if value else []
         )
 
+    def tables(self) -> list[torch.nn.Parameter]:
+        """The weights by token: the embeddings, and the output head where it is not the same."""
+        ends = (self.model.get_input_embeddings(), self.model.get_output_embeddings())
+        return [own for end in ends if end is not None for own in end.parameters()]
+
     def configure_gradient_clipping(
         self,
         optimizer: torch.optim.Optimizer,

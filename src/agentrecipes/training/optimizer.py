@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from agentrecipes.recipe.schema import Optimizer
+from agentrecipes.training.muon import Muon, split
 
 
-def build(fields: Optimizer, groups: Sequence[Mapping[str, Any]]) -> torch.optim.Optimizer:
-    """The optimizer over ``{"params", "label"}`` groups; "value" has a rate of its own."""
+def build(
+    fields: Optimizer, groups: Sequence[Mapping[str, Any]], tables: Sequence[Tensor] = ()
+) -> torch.optim.Optimizer:
+    """The optimizer over ``{"params", "label"}`` groups; "value" has a rate of its own.
+
+    `tables` are weights by token, embeddings and output head: no matrices to Muon.
+    """
     rates = {"value": fields.value_learning_rate or fields.learning_rate}
     made = [
         {
@@ -26,13 +33,29 @@ def build(fields: Optimizer, groups: Sequence[Mapping[str, Any]]) -> torch.optim
         group["lr"] = group["peak"]
     if fields.name == "sgd":
         return torch.optim.SGD(made, lr=fields.learning_rate, weight_decay=fields.weight_decay)
-    return torch.optim.AdamW(
+    kind = torch.optim.AdamW
+    if fields.name == "muon":
+        kind, made = Muon, list(_by_matrices(made, tables))
+    return kind(
         made,
         lr=fields.learning_rate,
         betas=fields.betas,
         weight_decay=fields.weight_decay,
         fused=True,
     )
+
+
+def _by_matrices(
+    groups: Sequence[Mapping[str, Any]], tables: Sequence[Tensor]
+) -> Iterator[dict[str, Any]]:
+    """Each group as up to two: its matrices, which Muon moves, and the rest."""
+    for group in groups:
+        maps, rest = split(group["params"], tables)
+        if group["label"] == "value":  # one output has no directions to balance
+            maps, rest = [], group["params"]
+        for matrices, params in ((True, maps), (False, rest)):
+            if params:
+                yield {**group, "params": params, "matrices": matrices}
 
 
 def factor(fields: Optimizer, step: int, total: int) -> float:

@@ -48,7 +48,7 @@ class Policy:
         if needs.value and module.value_head is None:
             module.value_head = value_head(module.model.config)
         module.keep_reference(None)
-        module.optimizer = optimizers.build(stage.optimizer, module.groups())
+        module.optimizer = optimizers.build(stage.optimizer, module.groups(), module.tables())
         if needs.reference and not hasattr(module.model, "disable_adapter"):
             frozen = copy.deepcopy(module.model).requires_grad_(False).eval()
             module.keep_reference(frozen)
