@@ -35,6 +35,7 @@ SMALL = [
     "stages.imitate.trainer.rows_per_step=8",
     "stages.reinforce.iterations=3",
     "stages.reinforce.trainer.checkpoint_every=1",
+    "stages.reinforce.trainer.minibatches=1",
 ]
 
 

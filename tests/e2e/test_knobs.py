@@ -98,6 +98,7 @@ def test_the_value_may_not_move_beyond_its_clip_in_one_iteration(tmp_path):
 def test_schedules_change_the_horizon_and_the_temperature_by_iteration(tmp_path):
     ran(
         tmp_path / "run",
+        "stages.imitate.steps=40",  # enough for turns that are closed
         "stages.reinforce.environment.max_turns={schedule: steps, values: [1, 2], every: 1}",
         "stages.reinforce.rollout.temperature={schedule: linear, from: 1.0, to: 0.05, over: 1}",
         "evaluation.tasks=6",
@@ -124,7 +125,7 @@ def test_schedules_change_the_horizon_and_the_temperature_by_iteration(tmp_path)
     for iteration in (0, 1):
         logp = [p for row in turns if row["iteration"] == iteration for p in row["logp_rollout"]]
         means.append(sum(logp) / len(logp))
-    assert means[0] < -1.0  # an untrained policy at temperature 1 is unsure
+    assert means[0] < -1.0  # a policy that has hardly learned is unsure at temperature 1
     assert means[1] > 0.6 * means[0]  # and at 0.05 much less so
     # The trainer's log-probabilities are those at the temperature of the samples.
     assert all(gap < 1e-3 for gap in curve(tmp_path / "run", "sync/logp_gap_max"))
