@@ -58,7 +58,9 @@ class Thorough(GRPO):
         return replace(super().needs, every_row=True)
 
 
-@pytest.mark.parametrize("more", [(), ("trainer.minibatches=2", "trainer.epochs=2")])
+@pytest.mark.parametrize(
+    "more", [(), ("stages.reinforce.trainer.minibatches=2", "stages.reinforce.trainer.epochs=2")]
+)
 def test_weights_are_the_same_with_and_without_rows_that_have_no_advantage(tmp_path, more):
     common = (
         *GRPO_STAGE,
@@ -109,7 +111,11 @@ def test_what_weighs_every_token_leaves_no_row_out(tmp_path, terms):
 @pytest.mark.parametrize(("minibatches", "epochs"), [(1, 1), (2, 1), (1, 2)])
 def test_only_a_single_step_takes_its_ratio_for_one(tmp_path, minibatches, epochs):
     made, fields, _ = collector(
-        tmp_path, f"trainer.minibatches={minibatches}", f"trainer.epochs={epochs}"
+        tmp_path,
+        *(
+            f"stages.reinforce.trainer.{name}={count}"
+            for name, count in (("minibatches", minibatches), ("epochs", epochs))
+        ),
     )
     found = {micro.exact for micro in micros(made.iteration(fields, Position()))}
     assert found == {minibatches == epochs == 1}

@@ -128,7 +128,7 @@ def test_a_partition_holds_every_row_once_and_keeps_trajectories_whole(trajector
         for number, own in enumerate(trajectories)
         for length in own
     ]
-    parts = partition(rows, tokens, len(rows))
+    parts = partition(rows, tokens, len(rows), share=False)
     assert sorted(n for part in parts for n in part) == list(range(len(rows)))
     homes = [{rows[n].trajectory for n in part} for part in parts]
     assert sum(len(home) for home in homes) == len(trajectories)
@@ -142,14 +142,14 @@ def test_a_partition_holds_every_row_once_and_keeps_trajectories_whole(trajector
 def test_the_budgeted_number_of_micro_batches_always_suffices(lengths, tokens):
     rows = [row(list(range(length)), [1], number) for number, length in enumerate(lengths)]
     most = micro_batches(len(rows), 40, tokens)
-    parts = partition(rows, tokens, most)
+    parts = partition(rows, tokens, most, share=False)
     assert len(parts) <= most
     assert max(sum(len(rows[n]) for n in part) for part in parts) <= tokens
 
 
 def test_rows_beyond_the_budget_never_open_more_micro_batches_than_agreed():
     rows = [row(list(range(30)), [1], number) for number in range(10)]
-    parts = partition(rows, 30, 2)
+    parts = partition(rows, 30, 2, share=False)
     assert len(parts) == 2
     assert sorted(n for part in parts for n in part) == list(range(10))
 

@@ -106,6 +106,7 @@ class Trainer(Fields):
     )
     minibatches: Positive = 1  # optimizer steps into which an iteration's trajectories are split
     epochs: Positive = 1  # passes over an iteration's trajectories
+    share_prefix: bool = True  # what rows begin with in common is computed once
     gradient_clip: Annotated[float, Field(gt=0.0)] | None = 1.0  # largest gradient norm
     checkpoint_every: Positive = 50  # iterations, or steps for algorithms that read data
     keep: Positive = 2  # checkpoints kept

@@ -1,47 +1,113 @@
-"""Attention over a strip: rows laid end to end, each attending to itself alone, without padding.
+"""Attention over a strip: nodes of a tree laid end to end, each attending to its own path alone.
 
-Linear layers see the strip as it is. Only attention gathers the rows into a (rows, longest) block,
-where "causal" is all the mask it takes: what stands behind a row's end is never attended to.
+Linear layers see the strip as it is. Only attention gathers nodes of similar size into blocks:
+where a node is a root, "causal" is all the mask it takes; elsewhere its path stands before it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch.nn.functional import scaled_dot_product_attention
+
+from agentrecipes.training.tree import Node
 
 if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PreTrainedModel
 
 NAME = "agentrecipes_segments"
+WASTE = 2  # a block may be so many times as large as what is in it,
+SMALL = 1 << 16  # or have so many padded pairs of a query and a key more
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """S nodes whose attention is one call.
+
+    Example: the nodes ``1 2`` and ``5`` at strip positions 0, 1 and 2 have ``queries [[0, 1],
+    [2, 0]]``, the same keys and no mask; what stands behind a node's end is any position.
+    """
+
+    queries: Tensor  # (S, Q) int64 strip positions
+    keys: Tensor  # (S, K) int64 strip positions: a node's path and the node
+    mask: Tensor | None  # (S, 1, Q, K) bool, True: attends; none for roots, which are causal
+
+    def to(self, device: torch.device) -> Block:
+        mask = None if self.mask is None else self.mask.to(device)
+        return Block(self.queries.to(device), self.keys.to(device), mask)
 
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """Where the rows of a strip of N tokens lie.
+    """The blocks of a strip of N tokens, and where each token's outcome is among theirs."""
 
-    Example: rows of 3 and 2 tokens have ``gather [[0, 1, 2], [3, 4, 0]]``, ``scatter [0 … 4]``.
-    """
-
-    gather: Tensor  # (S, L) int64: strip position of token l of row s; any position behind the end
-    scatter: Tensor  # (N,) int64: place of a strip position in the flattened block
+    blocks: tuple[Block, ...]
+    scatter: Tensor  # (N,) int64: place of a strip position in the blocks' flattened outcomes
 
     @classmethod
-    def of(cls, lengths: list[int]) -> Segments:
-        """Rows of these lengths, laid end to end."""
-        longest = max(lengths)
-        sizes = torch.tensor(lengths)
-        starts = torch.cumsum(sizes, 0) - sizes  # (S,)
-        offsets = torch.arange(longest)  # (L,)
-        inside = offsets[None, :] < sizes[:, None]  # (S, L)
-        gather = torch.where(inside, starts[:, None] + offsets[None, :], 0)
-        return cls(gather, inside.flatten().nonzero()[:, 0])
+    def of(cls, nodes: Sequence[Node]) -> Segments:
+        """Nodes laid end to end in their order."""
+        sizes = [len(node.ids) for node in nodes]
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        scatter = np.empty(starts[-1], dtype=np.int64)
+        blocks, offset = [], 0
+        for chosen in _alike(nodes):
+            blocks.append(_block(nodes, chosen, starts))
+            width = blocks[-1].queries.shape[1]
+            for place, number in enumerate(chosen):
+                own = slice(starts[number], starts[number + 1])
+                scatter[own] = offset + place * width + np.arange(sizes[number])
+            offset += len(chosen) * width
+        return cls(tuple(blocks), torch.from_numpy(scatter))
 
     def to(self, device: torch.device) -> Segments:
-        return Segments(self.gather.to(device), self.scatter.to(device))
+        blocks = tuple(block.to(device) for block in self.blocks)
+        return Segments(blocks, self.scatter.to(device))
+
+
+def _alike(nodes: Sequence[Node]) -> Iterator[list[int]]:
+    """Node numbers by block: roots apart from the rest, similar sizes together."""
+    for roots in (True, False):
+        own = [n for n, node in enumerate(nodes) if (not node.path) == roots]
+        own.sort(key=lambda n: (len(nodes[n].ids) + nodes[n].start, len(nodes[n].ids), n))
+        block: list[int] = []
+        real = wide = high = 0
+        for number in own:
+            queries = len(nodes[number].ids)
+            keys = nodes[number].start + queries
+            wide, high, real = max(wide, keys), max(high, queries), real + queries * keys
+            if block and (len(block) + 1) * wide * high > WASTE * real + SMALL:
+                yield block
+                block, wide, high, real = [], keys, queries, queries * keys
+            block.append(number)
+        if block:
+            yield block
+
+
+def _block(nodes: Sequence[Node], chosen: Sequence[int], starts: np.ndarray) -> Block:
+    high = max(len(nodes[n].ids) for n in chosen)
+    wide = max(nodes[n].start + len(nodes[n].ids) for n in chosen)
+    queries = np.zeros((len(chosen), high), dtype=np.int64)
+    keys = np.zeros((len(chosen), wide), dtype=np.int64)
+    for place, number in enumerate(chosen):
+        node, column = nodes[number], 0
+        for part in (*node.path, number):
+            size = len(nodes[part].ids)
+            keys[place, column : column + size] = starts[part] + np.arange(size)
+            column += size
+        queries[place, : len(node.ids)] = starts[number] + np.arange(len(node.ids))
+    if not nodes[chosen[0]].path:
+        return Block(torch.from_numpy(queries), torch.from_numpy(keys), None)
+    depth = torch.tensor([nodes[n].start for n in chosen])[:, None] + torch.arange(high)  # (S, Q)
+    ends = torch.tensor([nodes[n].start + len(nodes[n].ids) for n in chosen])  # (S,)
+    column_of = torch.arange(wide)  # (K,)
+    mask = (column_of <= depth[:, :, None]) & (column_of < ends[:, None, None])  # (S, Q, K)
+    return Block(torch.from_numpy(queries), torch.from_numpy(keys), mask[:, None])
 
 
 def install(model: PreTrainedModel) -> None:
@@ -68,27 +134,37 @@ def _attention(
     segments: Segments | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
-    """(1, N, H, D): each row's attention over itself."""
+    """(1, N, H, D): each token's attention over what stands before it in its rows."""
     if segments is None:
         from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
         return sdpa_attention_forward(module, query, *others, **kwargs)
     key, value, _ = others
-    rows, longest = segments.gather.shape
-    flat = segments.gather.flatten()
+    states = [x[0].transpose(0, 1) for x in (query, key, value)]  # (N, h, D)
+    options = {
+        "dropout_p": kwargs.get("dropout", 0.0),
+        "scale": kwargs.get("scaling"),
+        "enable_gqa": query.shape[1] != key.shape[1],
+    }
+    outcomes = [_attended(block, states, options) for block in segments.blocks]
+    joined = outcomes[0] if len(outcomes) == 1 else torch.cat(outcomes)
+    return joined.index_select(0, segments.scatter)[None], None
 
-    def block(x: Tensor) -> Tensor:  # (1, h, N, D) -> (S, h, L, D)
-        picked = x[0].transpose(0, 1).index_select(0, flat)
-        return picked.view(rows, longest, *picked.shape[1:]).transpose(1, 2)
+
+def _attended(block: Block, states: Sequence[Tensor], options: dict[str, Any]) -> Tensor:
+    """(S · Q, H, D): a block's attention, from (N, h, D) queries, keys and values."""
+    query, key, value = states
+
+    def gathered(x: Tensor, places: Tensor) -> Tensor:  # (N, h, D) -> (S, h, L, D)
+        picked = x.index_select(0, places.flatten())
+        return picked.view(*places.shape, *x.shape[1:]).transpose(1, 2)
 
     out = scaled_dot_product_attention(
-        block(query),
-        block(key),
-        block(value),
-        is_causal=True,
-        dropout_p=kwargs.get("dropout", 0.0),
-        scale=kwargs.get("scaling"),
-        enable_gqa=query.shape[1] != key.shape[1],
-    )  # (S, H, L, D)
-    joined = out.transpose(1, 2).reshape(rows * longest, out.shape[1], out.shape[3])
-    return joined.index_select(0, segments.scatter)[None], None
+        gathered(query, block.queries),
+        gathered(key, block.keys),
+        gathered(value, block.keys),
+        attn_mask=block.mask,
+        is_causal=block.mask is None,
+        **options,
+    )  # (S, H, Q, D)
+    return out.transpose(1, 2).flatten(0, 1)

@@ -199,13 +199,18 @@ def take(batch: Batch, rows: Sequence[int], longest: int) -> Batch:
 
 
 def cut(
-    rows: Sequence[Row], batch: Batch, numbers: Sequence[int], *, version: int = 0
+    rows: Sequence[Row],
+    batch: Batch,
+    numbers: Sequence[int],
+    *,
+    version: int = 0,
+    share: bool = True,
 ) -> MicroBatch:
     """The micro-batch of some rows; scored are the tokens with weight, or the action tokens."""
     own = [rows[n] for n in numbers]
     scored = [row.weight > 0 for row in own]
     part = take(batch, numbers, max(len(row) for row in own))
-    return MicroBatch(strip(own, scored), part, version)
+    return MicroBatch(strip(own, scored, share=share), part, version)
 
 
 def filler(version: int) -> MicroBatch:

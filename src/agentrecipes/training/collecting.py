@@ -188,9 +188,11 @@ class Collector:
         logp, values, ref = torch.zeros(shape), torch.zeros(shape), torch.zeros(shape)
         used = [n for n, wanted in enumerate(computed(batch, every_row=True)) if wanted]
         own = [rows[n] for n in used]
-        for places in partition(own, stage.trainer.tokens_per_batch, max(1, len(own))):
+        share = stage.trainer.share_prefix
+        budget, most = stage.trainer.tokens_per_batch, max(1, len(own))
+        for places in partition(own, budget, most, share=share):
             part = [used[place] for place in places]
-            micro = cut(rows, batch, part).to(self._module.device)
+            micro = cut(rows, batch, part, share=share).to(self._module.device)
             longest = micro.batch.action_mask.shape[1]
             with torch.no_grad(), self._context():
                 out = self._module(micro.strip, temperature=temperature, value=needs.value)
@@ -220,16 +222,17 @@ class Collector:
 
         Rows that have no loss are left out of them, but not out of the denominators.
         """
-        most = step_batches(stage)
+        most, trainer = step_batches(stage), stage.trainer
         wanted = computed(batch, every_row=stage.algorithm.needs.every_row)
         steps: list[tuple[MicroBatch, ...]] = []
-        for numbers in cuts * stage.trainer.epochs:
+        for numbers in cuts * trainer.epochs:
             whole = replace(batch, **denominators([rows[n] for n in numbers])._asdict())
             used = [n for n in numbers if wanted[n]]
             own = [rows[n] for n in used]
-            made = []
-            for part in partition(own, stage.trainer.tokens_per_batch, most):
-                micro = cut(rows, whole, [used[n] for n in part], version=position.policy_version)
+            made, share = [], trainer.share_prefix
+            for part in partition(own, trainer.tokens_per_batch, most, share=share):
+                chosen, version = [used[n] for n in part], position.policy_version
+                micro = cut(rows, whole, chosen, version=version, share=share)
                 made.append(replace(micro, exact=_exact(stage)))
             steps.append(tuple(filled(made, most, position.policy_version)))
         return tuple(steps)

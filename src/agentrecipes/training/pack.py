@@ -1,13 +1,15 @@
 """Rows packed into strips: what the model sees. ``index`` leads from a strip to logical rows.
 
-A strip holds its rows end to end, without padding. Log-probabilities are computed once for each
-scored position and spread to (B, T) by ``index``, so that losses know nothing of packing.
+A strip holds its rows without padding, and what they begin with in common once. Log-probabilities
+are computed once for each scored position and spread to (B, T) by ``index``, so that losses know
+nothing of packing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +17,7 @@ import torch
 
 from agentrecipes.training.attention import Segments
 from agentrecipes.training.rows import Row
+from agentrecipes.training.tree import in_order, lone, shared
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -26,6 +29,8 @@ class Strip:
 
     Example: rows ``1 2 [7]`` and ``3 [8]`` give ``ids 1 2 7 3 8``, ``scored [1, 3]`` (the positions
     that predict), ``targets [7, 8]`` and ``index [[2, 2, 0], [2, 1, 2]]`` (M = 2 stands for none).
+    Rows ``1 2 [7]`` and ``1 2 [8]``, if what they share is kept once, give ``ids 1 2 7 8`` and
+    ``scored [1, 1]``.
     """
 
     ids: Tensor  # (1, N) int64
@@ -50,52 +55,65 @@ class Strip:
         return torch.cat([values, values.new_zeros(1)])[self.index]
 
 
-def strip(rows: Sequence[Row], scored: Sequence[np.ndarray]) -> Strip:
-    """The strip of B rows; `scored` has a (T,) bool array a row, and never the first token."""
-    lengths = [len(row) for row in rows]
-    longest = max(lengths)
-    sources, targets, start = [], [], 0
-    index = np.full((len(rows), longest), -1, dtype=np.int64)
-    count = 0
-    for number, (row, wanted) in enumerate(zip(rows, scored, strict=True)):
-        places = np.flatnonzero(wanted[1:]) + 1
-        sources.append(start + places - 1)
-        targets.append(row.ids[places])
-        index[number, places] = count + np.arange(len(places))
-        count += len(places)
-        start += len(row)
-    index[index < 0] = count
+def strip(rows: Sequence[Row], scored: Sequence[np.ndarray], *, share: bool = True) -> Strip:
+    """The strip of B rows; `scored` has a (T,) bool array a row, and never the first token.
+
+    `share`: tokens that rows begin with in common are computed once, where that saves enough.
+    """
+    own = [row.ids for row in rows]
+    tree = shared(own) if share else lone(own)
+    starts = np.cumsum([0, *(len(node.ids) for node in tree.nodes)])
+    spans = [np.arange(a, b) for a, b in pairwise(starts)]
+    ids = np.concatenate([node.ids for node in tree.nodes])
+    index = np.full((len(rows), max(len(row) for row in rows)), -1, dtype=np.int64)
+    before = np.zeros(len(ids), dtype=np.int64)  # strip position of the token before
+    for number, (way, wanted) in enumerate(zip(tree.ways, scored, strict=True)):
+        places = np.concatenate([spans[node] for node in way])  # strip position of each token
+        before[places[1:]] = places[:-1]
+        index[number, np.flatnonzero(wanted[1:]) + 1] = places[1:][wanted[1:]]
+    predicted = np.unique(index[index >= 0])  # (M,) strip positions of what is scored
+    order = np.full(len(ids) + 1, len(predicted), dtype=np.int64)  # the last entry is -1's
+    order[predicted] = np.arange(len(predicted))
+    depths = [node.start + np.arange(len(node.ids)) for node in tree.nodes]
     return Strip(
-        ids=torch.from_numpy(np.concatenate([row.ids for row in rows]))[None],
-        positions=torch.from_numpy(np.concatenate([np.arange(n) for n in lengths]))[None],
-        segments=Segments.of(lengths),
-        scored=torch.from_numpy(np.concatenate(sources)),
-        targets=torch.from_numpy(np.concatenate(targets)),
-        index=torch.from_numpy(index),
+        ids=torch.from_numpy(ids)[None],
+        positions=torch.from_numpy(np.concatenate(depths))[None],
+        segments=Segments.of(tree.nodes),
+        scored=torch.from_numpy(before[predicted]),
+        targets=torch.from_numpy(ids[predicted]),
+        index=torch.from_numpy(order[index]),
     )
 
 
-def partition(rows: Sequence[Row], tokens: int, most: int) -> list[list[int]]:
+def partition(
+    rows: Sequence[Row], tokens: int, most: int, *, share: bool = True
+) -> list[list[int]]:
     """Row numbers of each micro-batch: at most `tokens` tokens each, in at most `most` of them.
 
-    Rows of one trajectory stay together (a loss may take its mean over them), and trajectories of
-    similar length meet, because attention pads a strip's rows to its longest. Where `most` does not
-    suffice, which only rows that forked can bring about, the micro-batches grow beyond `tokens`.
+    Rows of one trajectory stay together (a loss may take its mean over them), and so do
+    trajectories that begin alike, whose common tokens count once; without `share`, those of
+    similar length. Where `most` does not suffice, which only rows that forked can bring about, the
+    micro-batches grow beyond `tokens`.
     """
     members: dict[int, list[int]] = {}
     for number, row in enumerate(rows):
         members.setdefault(row.trajectory, []).append(number)
-    by_length = sorted(members.values(), key=lambda own: (max(len(rows[n]) for n in own), own[0]))
-    total = sum(len(row) for row in rows)
-    budget = max(tokens, -(-total // most))
+    groups = list(members.values())
+    sizes = [sum(len(rows[n]) for n in own) for own in groups]
+    if share:
+        order, saved = in_order([rows[own[0]].ids for own in groups])
+    else:
+        order = sorted(range(len(groups)), key=lambda g: max(len(rows[n]) for n in groups[g]))
+        saved = [0] * len(groups)
+    budget = max(tokens, -(-(sum(sizes) - sum(saved)) // most))
     parts: list[list[int]] = []
     room = 0
-    for own in by_length:
-        size = sum(len(rows[n]) for n in own)
+    for group, less in zip(order, saved, strict=True):
+        size = sizes[group] - less
         if not parts or (size > room and len(parts) < most):
             parts.append([])
-            room = budget
-        parts[-1] += own
+            room, size = budget, sizes[group]
+        parts[-1] += groups[group]
         room -= size
     return parts
 

@@ -65,6 +65,7 @@ class Reader:
     rows_per_step: int
     tokens_per_batch: int
     row_tokens: int  # longest row; a longer demonstration is cut at its end
+    share_prefix: bool = True
 
     @cached_property
     def drawn(self) -> Sequence[Demonstration]:
@@ -167,8 +168,8 @@ class Reader:
         rows = self.rows(step)
         batch = read_batch(rows)
         made = [
-            cut(rows, batch, part, version=step)
-            for part in partition(rows, self.tokens_per_batch, most)
+            cut(rows, batch, part, version=step, share=self.share_prefix)
+            for part in partition(rows, self.tokens_per_batch, most, share=self.share_prefix)
         ]
         return made + [filler(step)] * (most - len(made))
 

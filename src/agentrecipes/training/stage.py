@@ -217,6 +217,7 @@ class StageRun:
             rows_per_step=fields.trainer.rows_per_step,
             tokens_per_batch=fields.trainer.tokens_per_batch,
             row_tokens=fields.rollout.tokens,
+            share_prefix=fields.trainer.share_prefix,
         )
 
     def _begin(self, stage: Stage, most: int, rate: Callable[[int], float]) -> None:
