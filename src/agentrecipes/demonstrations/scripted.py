@@ -43,9 +43,9 @@ class Scripted(Component):
     count: Annotated[int, Field(ge=1)] = 3000  # demonstrations
     mix: Mapping[str, Annotated[float, Field(ge=0.0)]] | None = None  # share by type; null: MIX
     stop_chain: Share = (
-        0.45  # answers after the first turn of a chain; half as often after later ones
+        0.38  # answers after the first turn of a chain; half as often after later ones
     )
-    stop_conjunction: Share = 0.25  # the same for conjunctions
+    stop_conjunction: Share = 0.30  # the same for conjunctions
     lazy_query: Share = 0.12  # the query names the subject alone
     wrong_passage: Share = 0.10  # another passage is read than the right one
     wrong_relation: Share = 0.05  # another relation of the question is looked up
