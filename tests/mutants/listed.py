@@ -20,8 +20,10 @@ TESTS = {  # the first folder or file that a mutant's path starts with: where it
     "numerics/": _FORMULAS,
     "algorithms/": ("tests/algorithms/test_by_hand.py", "tests/algorithms"),
     "training/rows": ("tests/training/test_rows.py",),
-    "training/pack": ("tests/training/test_pack.py", "tests/training/test_invariance.py"),
-    "training/attention": ("tests/training/test_pack.py",),
+    "training/pack": ("tests/training/test_tree.py", "tests/training/test_pack.py"),
+    "training/attention": ("tests/training/test_tree.py", "tests/training/test_pack.py"),
+    "training/tree": ("tests/training/test_tree.py",),
+    "training/muon": ("tests/training/test_muon.py",),
     "training/batch": ("tests/training/test_batch.py", "tests/training/test_invariance.py"),
     "training/collecting": ("tests/training/test_collecting.py", "tests/training/test_stage.py"),
     "training/module": ("tests/training/test_pack.py", "tests/training/test_invariance.py"),
@@ -436,23 +438,40 @@ MUTANTS: tuple[Mutant, ...] = (
     *_in(
         "training/pack.py",
         (
-            "sources.append(start + places - 1)",
-            "sources.append(start + places)",
+            "scored=torch.from_numpy(before[predicted])",
+            "scored=torch.from_numpy(predicted)",
             "a token predicts itself",
         ),
         (
-            "targets.append(row.ids[places])",
-            "targets.append(row.ids[places - 1])",
+            "targets=torch.from_numpy(ids[predicted])",
+            "targets=torch.from_numpy(ids[before[predicted]])",
             "shifted targets",
         ),
         (
-            "np.concatenate([np.arange(n) for n in lengths])",
-            "np.arange(sum(lengths))",
-            "positions go on into the next row",
+            "depths = [node.start + np.arange(len(node.ids)) for",
+            "depths = [np.arange(len(node.ids)) for",
+            "positions start again in every node",
         ),
-        ("= count + np.arange(len(places))", "= np.arange(len(places))", "all rows read the first"),
-        ("start += len(row)", "start += len(places)", "rows start where actions end"),
-        ("index[index < 0] = count", "index[index < 0] = 0", "what is not scored reads the first"),
+        (
+            "before[places[1:]] = places[:-1]",
+            "before[places[1:]] = places[1:] - 1",
+            "a branch is predicted by the branch before it",
+        ),
+        (
+            "np.full(len(ids) + 1, len(predicted), dtype=np.int64)",
+            "np.full(len(ids) + 1, 0, dtype=np.int64)",
+            "what is not scored reads the first",
+        ),
+        (
+            "size = sizes[group] - less",
+            "size = sizes[group]",
+            "what is shared counts against the budget",
+        ),
+        (
+            "room, size = budget, sizes[group]",
+            "room, size = budget, size",
+            "what a new micro-batch cannot share does not count",
+        ),
         ("room -= size", "room -= 0", "a micro-batch never fills up"),
         (
             "members.setdefault(row.trajectory, []).append(number)",
@@ -467,11 +486,63 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     *_in(
         "training/attention.py",
-        ("is_causal=True", "is_causal=False", "tokens see what comes after them"),
         (
-            "inside = offsets[None, :] < sizes[:, None]",
-            "inside = offsets[None, :] < sizes.max()",
-            "a row sees its neighbour",
+            "is_causal=block.mask is None",
+            "is_causal=False",
+            "tokens see what comes after them",
+        ),
+        (
+            "mask = (column_of <= depth[:, :, None])",
+            "mask = (column_of <= depth[:, :, None] + 1)",
+            "a branch's token sees the next one",
+        ),
+        (
+            "for part in (*node.path, number):",
+            "for part in (number, *node.path):",
+            "a node's path stands behind it",
+        ),
+        (
+            "(not node.path) == roots",
+            "bool(node.start < 12) == roots",
+            "a branch is taken for a root",
+        ),
+    ),
+    *_in(
+        "training/muon.py",
+        ("a, b, c = QUINTIC", "a, b, c = 3.0, -3.2, 1.2", "another polynomial"),
+        ("max(shape) ** 0.5", "min(shape) ** 0.5", "an update as large as its smaller side"),
+        (
+            'gradient.lerp(state["momentum_buffer"], MOMENTUM)',
+            'state["momentum_buffer"].clone()',
+            "no Nesterov momentum",
+        ),
+        (
+            'matrix.mul_(1.0 - group["lr"] * group["weight_decay"])',
+            'matrix.mul_(1.0 - group["lr"] * scale * group["weight_decay"])',
+            "decay scaled like the update",
+        ),
+    ),
+    *_in(
+        "training/tree.py",
+        (
+            "nodes.append(Node(row[start:end], start, path))",
+            "nodes.append(Node(row[start:end], 0, path))",
+            "a branch begins at depth 0",
+        ),
+        (
+            "end = len(row) if alone else min(common[first + 1 : last])",
+            "end = len(row) if alone else max(common[first + 1 : last])",
+            "rows share what only some have",
+        ),
+        (
+            "tokens if tokens >= LEAST else 0",
+            "tokens",
+            "beginnings of any length are shared",
+        ),
+        (
+            "length = min(len(one), len(other))",
+            "length = min(len(one), len(other)) - 1",
+            "the last common token is not shared",
         ),
     ),
     *_in(

@@ -1,0 +1,291 @@
+"""One update on the same recorded attempts, ours beside TRL's: time, memory and gradients.
+
+    python bench/trainer_vs_trl.py            # all shapes; the first call installs TRL beside us
+    python bench/trainer_vs_trl.py --quick    # the small shapes, in minutes
+    python bench/trainer_vs_trl.py --json
+
+An update is: zero the gradients, forward, backward, clip at 1, AdamW. The loss is DAPO's, on policy.
+Ours is charged with packing, TRL's not with padding. Gradients are compared before the first step.
+`head` tells how TRL computes its logits: at every position, as shipped on a CPU, or at scored ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from beside_trl import (
+    Attempts,
+    Shape,
+    attempts,
+    inside,
+    interleaved,
+    network,
+    ratio,
+    wait_for_quiet,
+)
+
+SMALL = (Shape("2m", 64, 64, 8, 2), Shape("2m", 256, 64, 8, 4), Shape("2m", 64, 64, 1, 8))
+LARGE = (
+    Shape("2m", 512, 128, 8, 4),
+    Shape("15m", 64, 64, 8, 2),
+    Shape("15m", 256, 64, 8, 4),
+    Shape("15m", 512, 128, 8, 4),
+    Shape("135m", 256, 64, 4, 2),
+)
+
+
+def update(model: Any, loss: Callable[[], Any]) -> Callable[[], Any]:
+    """A whole update of `model`; both sides use the same optimizer and clipping."""
+    import torch
+
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-6, fused=True)
+
+    def step() -> None:
+        optimizer.zero_grad(set_to_none=True)
+        loss().backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+
+    return step
+
+
+def ours(model: Any, recorded: Attempts) -> Callable[[], Any]:
+    """Our loss: rows to a strip to log-probabilities to DAPO, as a collecting stage does it."""
+    import torch
+
+    from agentrecipes.components import build
+    from agentrecipes.records import Scored, Source, Stop, Task, Trajectory, Turn
+    from agentrecipes.training.batch import collected_batch, cut
+    from agentrecipes.training.module import PolicyModule
+    from agentrecipes.training.rows import trajectory_rows
+
+    def trajectory(number: int) -> Trajectory:
+        prompt, completion = recorded.prompts[number], recorded.completions[number]
+        turn = Turn(
+            prompt=tuple(prompt),
+            action=tuple(completion),
+            logp_rollout=(0.0,) * len(completion),
+            observation=(),
+            prompt_sources=(Source.PROMPT,) * len(prompt),
+            observation_sources=(),
+            action_text="",
+            observation_text="",
+            calls=(),
+            valid=True,
+            reward=0.0,
+            policy_version=0,
+            engine_seconds=0.0,
+            tool_seconds=0.0,
+        )
+        task = Task("t", "train", "?")
+        return Trajectory(task, "g", number, (turn,), Stop.ANSWERED, None, 0)
+
+    module = PolicyModule(model, None)
+    algorithm = build("algorithm", {"name": "dapo", "clip_high": 0.28})
+    trajectories = [trajectory(n) for n in range(len(recorded.prompts))]
+    scored = [Scored(each, {}, 0.0, (0.0,)) for each in trajectories]
+
+    def loss() -> Any:
+        rows = trajectory_rows(trajectories)
+        batch = collected_batch(rows, scored, 0.0)
+        weight = torch.tensor(recorded.advantages)[:, None]
+        batch = replace(batch, advantage=weight * batch.action_mask)
+        micro = cut(rows, batch, range(len(rows)))
+        out = module(micro.strip)
+        return algorithm.loss(out, replace(micro.batch, logp_old=out.logp.detach())).total
+
+    return loss
+
+
+def trls(model: Any, recorded: Attempts, *, compact: bool, folder: str) -> Callable[[], Any]:
+    """TRL's loss, by a real GRPOTrainer on inputs as its own generation would hand them over."""
+    import torch
+    import trl.trainer.utils as utils
+    from datasets import Dataset
+    from trl import GRPOConfig, GRPOTrainer
+
+    from agentrecipes.models.tiny import Tiny
+
+    group = recorded.prompts.count(recorded.prompts[0])
+    longest = max(map(len, recorded.completions))
+    settings = GRPOConfig(
+        output_dir=folder,
+        use_cpu=True,
+        bf16=False,
+        beta=0.0,
+        loss_type="dapo",
+        epsilon_high=0.28,
+        num_iterations=1,
+        num_generations=max(group, 2),
+        per_device_train_batch_size=len(recorded.prompts),
+        gradient_accumulation_steps=1,
+        gradient_checkpointing=False,
+        max_completion_length=longest,
+        report_to=[],
+    )
+    trainer = GRPOTrainer(
+        model=model,
+        reward_funcs=lambda completions, **_: [0.0] * len(completions),
+        args=settings,
+        train_dataset=Dataset.from_list([{"prompt": "x"}] * len(recorded.prompts)),
+        processing_class=Tiny().tokenizer(),
+    )
+    trainer.current_gradient_accumulation_steps = 1
+    completions = torch.zeros(len(recorded.prompts), longest, dtype=torch.long)
+    mask = torch.zeros_like(completions)
+    for number, tokens in enumerate(recorded.completions):
+        completions[number, : len(tokens)] = torch.tensor(tokens)
+        mask[number, : len(tokens)] = 1
+    prompts = torch.tensor(recorded.prompts)
+    inputs = {
+        "prompt_ids": prompts,
+        "prompt_mask": torch.ones_like(prompts),
+        "completion_ids": completions,
+        "completion_mask": mask,
+        "advantages": torch.tensor(recorded.advantages),
+        "num_items_in_batch": mask.sum(),
+    }
+    shipped = utils._use_triton
+    model.train()
+
+    def loss() -> Any:
+        utils._use_triton = (lambda *_: True) if compact else shipped
+        try:
+            return trainer.compute_loss(model, dict(inputs))
+        finally:
+            utils._use_triton = shipped
+
+    return loss
+
+
+def gradient_gap(first: Any, other: Any) -> float:
+    """Largest difference between two models' gradients."""
+    pairs = zip(first.parameters(), other.parameters(), strict=True)
+    return max(float((a.grad - b.grad).abs().max()) for a, b in pairs)
+
+
+def sides(shape: Shape, folder: str) -> dict[str, tuple[Any, Callable[[], Any]]]:
+    """Each side's model and loss; the same weights, the same attempts."""
+    recorded = attempts(shape)
+    made: dict[str, tuple[Any, Callable[[], Any]]] = {}
+    model = network(shape.model)
+    made["ours"] = (model, ours(model, recorded))
+    for head, compact in (("every", False), ("scored", True)):
+        model = network(shape.model)
+        made[head] = (model, trls(model, recorded, compact=compact, folder=folder))
+    return made
+
+
+def measured(shape: Shape, repeats: int) -> list[dict[str, Any]]:
+    """A row for each way of TRL's."""
+    with tempfile.TemporaryDirectory() as folder:
+        made = sides(shape, folder)
+        for _, loss in made.values():
+            loss().backward()
+        gaps = {name: gradient_gap(made["ours"][0], model) for name, (model, _) in made.items()}
+        taken = interleaved(
+            {name: update(model, loss) for name, (model, loss) in made.items()}, repeats=repeats
+        )
+    peaks = {name: peak(shape, name) for name in made}
+    rows = []
+    for head in ("every", "scored"):
+        middle, low, high = ratio(taken["ours"], taken[head])
+        rows.append(
+            {
+                **asdict(shape),
+                "head": head,
+                "ours_seconds": statistics.median(taken["ours"]),
+                "trl_seconds": statistics.median(taken[head]),
+                "ratio": middle,
+                "low": low,
+                "high": high,
+                "gradient_gap": gaps[head],
+                "ours_peak_mb": peaks["ours"],
+                "trl_peak_mb": peaks[head],
+            }
+        )
+    return rows
+
+
+def peak(shape: Shape, side: str) -> float:
+    """MB that one side's update adds to its process, in a process of its own."""
+    words = [sys.executable, __file__, "--peak", side, json.dumps(asdict(shape))]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    return float(done.stdout.split()[-1])
+
+
+def print_peak(side: str, shape: Shape) -> None:
+    """The process of `peak`."""
+    import torch
+
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as folder:
+        recorded, model = attempts(shape), network(shape.model)
+        if side == "ours":
+            loss = ours(model, recorded)
+        else:
+            loss = trls(model, recorded, compact=side == "scored", folder=folder)
+        step = update(model, loss)
+        Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+        before = resident("VmRSS")
+        step()
+        step()
+        print(resident("VmHWM") - before)
+
+
+def resident(name: str) -> float:
+    """MB of a line of this process's status; Linux only."""
+    [line] = [each for each in Path("/proc/self/status").read_text().splitlines() if name in each]
+    return int(line.split()[1]) / 1024
+
+
+def main() -> None:
+    """Measure, print a table or JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--force", action="store_true", help="measure beside other work")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--model", choices=("2m", "15m", "135m"), action="append")
+    parser.add_argument("--peak", nargs=2, help=argparse.SUPPRESS)
+    words = parser.parse_args()
+    if words.peak:
+        print_peak(words.peak[0], Shape(**json.loads(words.peak[1])))
+        return
+    import torch
+
+    torch.set_num_threads(words.threads)
+    wait_for_quiet(force=words.force)
+    rows: list[dict[str, Any]] = []
+    for shape in SMALL if words.quick else SMALL + LARGE:
+        if words.model and shape.model not in words.model:
+            continue
+        for row in measured(shape, words.repeats):
+            rows.append(row)
+            if not words.json:
+                size = "{model} P{prompt} C{completion} G{group} x{prompts}".format(**row)
+                figures = "{ours_seconds:.3f} s, TRL {trl_seconds:.3f} s ({head} position)".format(
+                    **row
+                )
+                spread = "x{ratio:.2f} [{low:.2f}, {high:.2f}]".format(**row)
+                more = "gap {gradient_gap:.1e}, MB {ours_peak_mb:.0f} / {trl_peak_mb:.0f}".format(
+                    **row
+                )
+                print(f"{size}: {figures}  {spread}  {more}", flush=True)
+    if words.json:
+        print(json.dumps({"rows": rows}))
+
+
+if __name__ == "__main__":
+    inside(__file__)
+    main()
