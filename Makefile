@@ -35,8 +35,8 @@ test: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m browser
 
 check: $(VENV)/.dev
-	$(BIN)/ruff format --check src tests
-	$(BIN)/ruff check src tests
+	$(BIN)/ruff format --check src tests bench
+	$(BIN)/ruff check src tests bench
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/shape --durations=0 --durations-min=1
 

@@ -4,7 +4,7 @@
     python bench/trainer_vs_trl.py --quick    # the small shapes, in minutes
     python bench/trainer_vs_trl.py --json
 
-An update is: zero the gradients, forward, backward, clip at 1, AdamW. The loss is DAPO's, on policy.
+An update is: zero gradients, forward, backward, clip at 1, AdamW. The loss is DAPO's, on policy.
 Ours is charged with packing, TRL's not with padding. Gradients are compared before the first step.
 `head` tells how TRL computes its logits: at every position, as shipped on a CPU, or at scored ones.
 """
@@ -110,10 +110,10 @@ def trls(model: Any, recorded: Attempts, *, compact: bool, folder: str) -> Calla
     """TRL's loss, by a real GRPOTrainer on inputs as its own generation would hand them over."""
     import torch
     import trl.trainer.utils as utils
-    from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
 
     from agentrecipes.models.tiny import Tiny
+    from datasets import Dataset
 
     group = recorded.prompts.count(recorded.prompts[0])
     longest = max(map(len, recorded.completions))
