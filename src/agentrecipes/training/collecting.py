@@ -28,7 +28,6 @@ from agentrecipes.training.batch import (
     denominators,
     filler,
 )
-from agentrecipes.training.critic import centred
 from agentrecipes.training.module import PolicyModule
 from agentrecipes.training.pack import micro_batches, partition
 from agentrecipes.training.rows import Row, trajectory_rows
@@ -179,8 +178,6 @@ class Collector:
         cuts = _split(batch, stage.trainer.minibatches)
         if not _exact(stage) or algorithm.needs.value or algorithm.needs.reference:
             batch = self._passes(stage, rows, batch)
-        if algorithm.needs.value:
-            batch = centred(self._module.value_head, batch, algorithm)
         batch = replace(batch, advantage=algorithm.advantages(batch))
         return replace(batch, value_target=algorithm.value_targets(batch)), cuts
 
