@@ -31,8 +31,8 @@ run: $(VENV)/.installed
 	$(BIN)/agentrecipes run $(RECIPE)
 
 test: $(VENV)/.dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not vllm and not deepspeed and not gpu and not browser"
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m browser
+	$(BIN)/python -m pytest -n 2 -m "not vllm and not deepspeed and not gpu and not browser"
+	$(BIN)/python -m pytest -m browser
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check src tests bench

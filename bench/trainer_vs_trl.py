@@ -63,29 +63,14 @@ def ours(model: Any, recorded: Attempts) -> Callable[[], Any]:
     import torch
 
     from agentrecipes.components import build
-    from agentrecipes.records import Scored, Source, Stop, Task, Trajectory, Turn
+    from agentrecipes.records import Scored, Stop, Task, Trajectory
+    from agentrecipes.testing.packing_door import bare_turn
     from agentrecipes.training.batch import collected_batch, cut
     from agentrecipes.training.module import PolicyModule
     from agentrecipes.training.rows import trajectory_rows
 
     def trajectory(number: int) -> Trajectory:
-        prompt, completion = recorded.prompts[number], recorded.completions[number]
-        turn = Turn(
-            prompt=tuple(prompt),
-            action=tuple(completion),
-            logp_rollout=(0.0,) * len(completion),
-            observation=(),
-            prompt_sources=(Source.PROMPT,) * len(prompt),
-            observation_sources=(),
-            action_text="",
-            observation_text="",
-            calls=(),
-            valid=True,
-            reward=0.0,
-            policy_version=0,
-            engine_seconds=0.0,
-            tool_seconds=0.0,
-        )
+        turn = bare_turn(recorded.prompts[number], recorded.completions[number])
         task = Task("t", "train", "?")
         return Trajectory(task, "g", number, (turn,), Stop.ANSWERED, None, 0)
 

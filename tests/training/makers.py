@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from agentrecipes.records import Source, Stop, Task, Trajectory, Turn
+from agentrecipes.testing.packing_door import bare_turn
 from agentrecipes.training.rows import Row
 
 
 def turn(prompt: Sequence[int], action: Sequence[int], observation: Sequence[int] = ()) -> Turn:
     """A turn whose log-probabilities are -0.1, -0.2, ... so that each token's can be told apart."""
-    return Turn(
-        prompt=tuple(prompt),
-        action=tuple(action),
-        logp_rollout=tuple(-0.1 * (n + 1) for n in range(len(action))),
-        observation=tuple(observation),
-        prompt_sources=(Source.PROMPT,) * len(prompt),
-        observation_sources=(Source.OBSERVATION,) * len(observation),
-        action_text="",
-        observation_text="",
-        calls=(),
-        valid=True,
-        reward=0.0,
-        policy_version=0,
-        engine_seconds=0.0,
-        tool_seconds=0.0,
-    )
+    made = bare_turn(prompt, action, observation)
+    return replace(made, logp_rollout=tuple(-0.1 * (n + 1) for n in range(len(action))))
 
 
 def trajectory(*turns: Turn, group: str = "g", attempt: int = 0) -> Trajectory:

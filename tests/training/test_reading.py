@@ -15,6 +15,7 @@ from agentrecipes.demonstrations.scripted import Scripted
 from agentrecipes.models.tiny import LONGEST, Tiny
 from agentrecipes.models.words import word_tokenizer
 from agentrecipes.numerics.streams import derive
+from agentrecipes.recipe.schema import Trainer
 from agentrecipes.records import Source
 from agentrecipes.rollout.chat import Chat
 from agentrecipes.training.reading import BUCKET, NameTokens, Reader, demonstration_row
@@ -44,8 +45,7 @@ def reader(environment, chat, **fields: Any) -> Reader:
         "demonstrations": Scripted(count=COUNT),
         "seed": 7,
         "observation_weight": 0.5,
-        "rows_per_step": ROWS,
-        "tokens_per_batch": 400,
+        "trainer": Trainer(rows_per_step=ROWS, tokens_per_batch=400),
         "row_tokens": 256,
         **fields,
     }
@@ -83,7 +83,9 @@ def test_every_demonstration_is_used_once_a_pass(environment, chat):
 
 
 def test_passes_that_do_not_end_with_a_bucket_still_use_each_equally(environment, chat):
-    made = reader(environment, chat, demonstrations=Scripted(count=12), rows_per_step=3)
+    made = reader(
+        environment, chat, demonstrations=Scripted(count=12), trainer=Trainer(rows_per_step=3)
+    )
     # 5 buckets of 24 rows are 10 passes over 12 demonstrations.
     used = Counter(n for step in range(5 * BUCKET) for n in made.numbers(step))
     assert used == dict.fromkeys(range(12), 10)
@@ -190,7 +192,7 @@ def test_a_row_that_is_too_long_is_cut_at_its_end(environment, chat):
 
 
 def test_micro_batches_hold_the_steps_rows_and_fillers_to_a_fixed_number(environment, chat):
-    made = reader(environment, chat, tokens_per_batch=100)
+    made = reader(environment, chat, trainer=Trainer(rows_per_step=ROWS, tokens_per_batch=100))
     for step in range(3):
         micros = made.micro_batches(step, 6)
         assert len(micros) == 6

@@ -23,7 +23,7 @@ def is_plain_llama(model: PreTrainedModel) -> bool:
     own = ("torch.nn.modules.", "transformers.models.llama.", "transformers.activations")
     return (
         type(model) is LlamaForCausalLM
-        and model.config._attn_implementation != "eager"
+        and model.config._attn_implementation not in ("eager", "flex_attention")  # other sums
         and all(type(module).__module__.startswith(own) for module in model.modules())
     )
 

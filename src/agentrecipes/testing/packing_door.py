@@ -16,7 +16,7 @@ def evaluate_packing(turns: Sequence[Mapping[str, Sequence[int]]]) -> list[dict[
     policy saw before that turn. Example: ``[{"prompt": [1], "action": [7], "observation": [5]}]``
     gives ``ids [1, 7, 5]`` with sources prompt, policy, observation.
     """
-    made = rows([_turn(turn) for turn in turns])
+    made = rows([bare_turn(t["prompt"], t["action"], t.get("observation") or ()) for t in turns])
     return [
         {
             "ids": row.ids.tolist(),
@@ -27,14 +27,15 @@ def evaluate_packing(turns: Sequence[Mapping[str, Sequence[int]]]) -> list[dict[
     ]
 
 
-def _turn(turn: Mapping[str, Sequence[int]]) -> Turn:
-    prompt, action = tuple(turn["prompt"]), tuple(turn["action"])
-    observation = tuple(turn.get("observation") or ())
+def bare_turn(
+    prompt: Sequence[int], action: Sequence[int], observation: Sequence[int] = ()
+) -> Turn:
+    """A turn of which only the tokens matter."""
     return Turn(
-        prompt=prompt,
-        action=action,
+        prompt=tuple(prompt),
+        action=tuple(action),
         logp_rollout=(0.0,) * len(action),
-        observation=observation,
+        observation=tuple(observation),
         prompt_sources=(Source.PROMPT,) * len(prompt),
         observation_sources=(Source.OBSERVATION,) * len(observation),
         action_text="",

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 
+from agentrecipes.recipe.schema import Trainer
 from agentrecipes.records import Batch, Scored, Source, Trajectory
-from agentrecipes.training.pack import Strip, strip
+from agentrecipes.training.pack import Strip, partition, strip
 from agentrecipes.training.rows import Row
 
 if TYPE_CHECKING:
@@ -199,18 +200,23 @@ def take(batch: Batch, rows: Sequence[int], longest: int) -> Batch:
 
 
 def cut(
-    rows: Sequence[Row],
-    batch: Batch,
-    numbers: Sequence[int],
-    *,
-    version: int = 0,
-    share: bool = True,
+    rows: Sequence[Row], batch: Batch, numbers: Sequence[int], *, share: bool = True
 ) -> MicroBatch:
     """The micro-batch of some rows; scored are the tokens with weight, or the action tokens."""
     own = [rows[n] for n in numbers]
     scored = [row.weight > 0 for row in own]
     part = take(batch, numbers, max(len(row) for row in own))
-    return MicroBatch(strip(own, scored, share=share), part, version)
+    return MicroBatch(strip(own, scored, share=share), part, 0)
+
+
+def packed(
+    rows: Sequence[Row], batch: Batch, numbers: Sequence[int], *, trainer: Trainer, most: int
+) -> Iterator[tuple[list[int], MicroBatch]]:
+    """At most `most` micro-batches of some rows, by the trainer's budget; each with its rows."""
+    share, own = trainer.share_prefix, [rows[n] for n in numbers]
+    for part in partition(own, trainer.tokens_per_batch, most, share=share):
+        chosen = [numbers[n] for n in part]
+        yield chosen, cut(rows, batch, chosen, share=share)
 
 
 def filler(version: int) -> MicroBatch:

@@ -24,12 +24,12 @@ from agentrecipes.training.batch import (
     MicroBatch,
     collected_batch,
     computed,
-    cut,
     denominators,
     filler,
+    packed,
 )
 from agentrecipes.training.module import PolicyModule
-from agentrecipes.training.pack import micro_batches, partition
+from agentrecipes.training.pack import micro_batches
 from agentrecipes.training.rows import Row, trajectory_rows
 
 if TYPE_CHECKING:
@@ -187,12 +187,9 @@ class Collector:
         shape = batch.action_mask.shape
         logp, values, ref = torch.zeros(shape), torch.zeros(shape), torch.zeros(shape)
         used = [n for n, wanted in enumerate(computed(batch, every_row=True)) if wanted]
-        own = [rows[n] for n in used]
-        share = stage.trainer.share_prefix
-        budget, most = stage.trainer.tokens_per_batch, max(1, len(own))
-        for places in partition(own, budget, most, share=share):
-            part = [used[place] for place in places]
-            micro = cut(rows, batch, part, share=share).to(self._module.device)
+        most = max(1, len(used))
+        for part, cut_off in packed(rows, batch, used, trainer=stage.trainer, most=most):
+            micro = cut_off.to(self._module.device)
             longest = micro.batch.action_mask.shape[1]
             with torch.no_grad(), self._context():
                 out = self._module(micro.strip, temperature=temperature, value=needs.value)
@@ -222,19 +219,16 @@ class Collector:
 
         Rows that have no loss are left out of them, but not out of the denominators.
         """
-        most, trainer = step_batches(stage), stage.trainer
+        most, trainer, version = step_batches(stage), stage.trainer, position.policy_version
         wanted = computed(batch, every_row=stage.algorithm.needs.every_row)
         steps: list[tuple[MicroBatch, ...]] = []
         for numbers in cuts * trainer.epochs:
             whole = replace(batch, **denominators([rows[n] for n in numbers])._asdict())
             used = [n for n in numbers if wanted[n]]
-            own = [rows[n] for n in used]
-            made, share = [], trainer.share_prefix
-            for part in partition(own, trainer.tokens_per_batch, most, share=share):
-                chosen, version = [used[n] for n in part], position.policy_version
-                micro = cut(rows, whole, chosen, version=version, share=share)
-                made.append(replace(micro, exact=_exact(stage)))
-            steps.append(tuple(filled(made, most, position.policy_version)))
+            parts = packed(rows, whole, used, trainer=trainer, most=most)
+            exact = _exact(stage)
+            made = [replace(micro, policy_version=version, exact=exact) for _, micro in parts]
+            steps.append(tuple(filled(made, most, version)))
         return tuple(steps)
 
 

@@ -6,7 +6,7 @@ arXiv 2502.16982, with which both kinds of parameter take one learning rate and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -79,11 +79,3 @@ def orthogonal(matrices: Tensor) -> Tensor:
         x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     made: Tensor = x if wide is matrices else x.mT
     return made
-
-
-def split(params: Sequence[Tensor], tables: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-    """The matrices that map one space to another, and the rest: vectors and look-up tables."""
-    apart = {id(table) for table in tables}
-    maps = [each for each in params if each.dim() == 2 and id(each) not in apart]
-    chosen = {id(each) for each in maps}
-    return maps, [each for each in params if id(each) not in chosen]

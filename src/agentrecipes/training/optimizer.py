@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from agentrecipes.recipe.schema import Optimizer
-from agentrecipes.training.muon import Muon, split
+from agentrecipes.training.muon import Muon
 
 
 def build(
@@ -49,11 +49,15 @@ def _by_matrices(
     groups: Sequence[Mapping[str, Any]], tables: Sequence[Tensor]
 ) -> Iterator[dict[str, Any]]:
     """Each group as up to two: its matrices, which Muon moves, and the rest."""
+    apart = {id(table) for table in tables}
     for group in groups:
-        maps, rest = split(group["params"], tables)
-        if group["label"] == "value":  # one output has no directions to balance
-            maps, rest = [], group["params"]
-        for matrices, params in ((True, maps), (False, rest)):
+        maps = group["label"] != "value"  # one output has no directions to balance
+        for matrices in (True, False):
+            params = [
+                own
+                for own in group["params"]
+                if (maps and own.dim() == 2 and id(own) not in apart) == matrices
+            ]
             if params:
                 yield {**group, "params": params, "matrices": matrices}
 

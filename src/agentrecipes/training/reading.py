@@ -15,10 +15,10 @@ from agentrecipes.demonstrations.protocol import Demonstration, Demonstrations
 from agentrecipes.environments.protocol import Environment
 from agentrecipes.environments.renaming import permutation
 from agentrecipes.numerics.streams import derive
+from agentrecipes.recipe.schema import Trainer
 from agentrecipes.records import Source
 from agentrecipes.rollout.chat import Chat, Role
-from agentrecipes.training.batch import MicroBatch, cut, filler, read_batch
-from agentrecipes.training.pack import partition
+from agentrecipes.training.batch import MicroBatch, filler, packed, read_batch
 from agentrecipes.training.rows import Row
 
 LEADS = (" ", "\n", "")  # what may stand before a word within its token
@@ -62,10 +62,8 @@ class Reader:
     chat: Chat
     seed: int
     observation_weight: float
-    rows_per_step: int
-    tokens_per_batch: int
+    trainer: Trainer
     row_tokens: int  # longest row; a longer demonstration is cut at its end
-    share_prefix: bool = True
 
     @cached_property
     def drawn(self) -> Sequence[Demonstration]:
@@ -79,15 +77,15 @@ class Reader:
         order: rows of one step are alike in length, and steps are not sorted.
         """
         block, inside = divmod(step, BUCKET)
-        count, size = len(self.drawn), BUCKET * self.rows_per_step
+        count, size = len(self.drawn), BUCKET * self.trainer.rows_per_step
         picked: list[int] = []
         for place in range(block * size, (block + 1) * size):
             cycle, offset = divmod(place, count)
             picked.append(int(self._order(cycle)[offset]))
         picked.sort(key=lambda n: (self._lengths[n], n))
         deal = np.random.default_rng(derive(self.seed, "deal", block)).permutation(BUCKET)
-        first = int(deal[inside]) * self.rows_per_step
-        return picked[first : first + self.rows_per_step]
+        first = int(deal[inside]) * self.trainer.rows_per_step
+        return picked[first : first + self.trainer.rows_per_step]
 
     def _order(self, cycle: int) -> np.ndarray:
         if cycle not in self._orders:
@@ -167,10 +165,9 @@ class Reader:
         """`most` micro-batches for an optimizer step, fillers included."""
         rows = self.rows(step)
         batch = read_batch(rows)
-        made = [
-            cut(rows, batch, part, version=step, share=self.share_prefix)
-            for part in partition(rows, self.tokens_per_batch, most, share=self.share_prefix)
-        ]
+        numbers = range(len(rows))
+        parts = packed(rows, batch, numbers, trainer=self.trainer, most=most)
+        made = [replace(micro, policy_version=step) for _, micro in parts]
         return made + [filler(step)] * (most - len(made))
 
 

@@ -214,10 +214,8 @@ class StageRun:
             chat=self.sampler.chat,
             seed=self.sampler.seed,
             observation_weight=getattr(fields.algorithm, "observation_weight", 0.0),
-            rows_per_step=fields.trainer.rows_per_step,
-            tokens_per_batch=fields.trainer.tokens_per_batch,
+            trainer=fields.trainer,
             row_tokens=fields.rollout.tokens,
-            share_prefix=fields.trainer.share_prefix,
         )
 
     def _begin(self, stage: Stage, most: int, rate: Callable[[int], float]) -> None:
