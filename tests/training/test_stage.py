@@ -56,7 +56,7 @@ def test_the_update_does_not_depend_on_the_number_of_micro_batches(tmp_path, alg
     assert observer.figures[0].get("loss/skipped_steps", 0.0) == 0.0
     split = weights_after(tmp_path / "many", *common, "trainer.tokens_per_batch=300")
     moved = max(float((whole[name] - tensor).abs().max()) for name, tensor in start.items())
-    assert moved > 1e-3  # otherwise nothing was compared
+    assert moved > 1e-4  # otherwise nothing was compared
     for name, tensor in whole.items():
         torch.testing.assert_close(split[name], tensor, **FLOAT32, msg=name)
 

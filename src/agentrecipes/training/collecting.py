@@ -28,6 +28,7 @@ from agentrecipes.training.batch import (
     filler,
     packed,
 )
+from agentrecipes.training.critic import centred
 from agentrecipes.training.module import PolicyModule
 from agentrecipes.training.pack import micro_batches
 from agentrecipes.training.rows import Row, trajectory_rows
@@ -178,6 +179,8 @@ class Collector:
         cuts = _split(batch, stage.trainer.minibatches)
         if not _exact(stage) or algorithm.needs.value or algorithm.needs.reference:
             batch = self._passes(stage, rows, batch)
+        if algorithm.needs.value:
+            batch = centred(self._module.value_head, batch, algorithm)
         batch = replace(batch, advantage=algorithm.advantages(batch))
         return replace(batch, value_target=algorithm.value_targets(batch)), cuts
 

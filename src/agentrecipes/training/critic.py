@@ -1,0 +1,30 @@
+"""Where a critic begins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+import torch
+
+from agentrecipes.algorithms.protocol import Algorithm
+from agentrecipes.records import Batch
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+def centred(head: nn.Module | None, batch: Batch, algorithm: Algorithm) -> Batch:
+    """The batch; a value head that is still all zeros says the mean target from now on.
+
+    A critic that starts at 0 calls every reward a surprise: a constant one would sharpen the policy
+    until the critic has caught up, and then dull it while the critic overshoots.
+    """
+    if head is None or any(bool(own.any()) for own in head.parameters()):
+        return batch
+    first = replace(batch, advantage=algorithm.advantages(batch))
+    targets = algorithm.value_targets(first)[batch.action_mask]
+    mean = float(targets.double().mean()) if targets.numel() else 0.0
+    with torch.no_grad():
+        cast("nn.Linear", head).bias.fill_(mean)
+    return replace(batch, values_old=torch.where(batch.action_mask, mean, batch.values_old))
