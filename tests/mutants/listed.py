@@ -24,6 +24,7 @@ TESTS = {  # the first folder or file that a mutant's path starts with: where it
     "training/attention": ("tests/training/test_tree.py", "tests/training/test_pack.py"),
     "training/tree": ("tests/training/test_tree.py",),
     "training/muon": ("tests/training/test_muon.py",),
+    "training/critic": ("tests/training/test_critic.py",),
     "training/batch": ("tests/training/test_batch.py", "tests/training/test_invariance.py"),
     "training/collecting": ("tests/training/test_collecting.py", "tests/training/test_stage.py"),
     "training/module": ("tests/training/test_pack.py", "tests/training/test_invariance.py"),
@@ -505,6 +506,20 @@ MUTANTS: tuple[Mutant, ...] = (
             "(not node.path) == roots",
             "bool(node.start < 12) == roots",
             "a branch is taken for a root",
+        ),
+    ),
+    *_in(
+        "training/critic.py",
+        ("head is None or any(", "head is None or not any(", "only a taught critic is reset"),
+        (
+            "torch.where(batch.action_mask, mean,",
+            "torch.where(batch.action_mask, 0.0,",
+            "old values",
+        ),
+        (
+            "algorithm.value_targets(first)[batch.action_mask]",
+            "algorithm.value_targets(first)",
+            "off",
         ),
     ),
     *_in(
