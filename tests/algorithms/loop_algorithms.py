@@ -120,7 +120,33 @@ def gigpo(part, all_of, beta) -> Nested:
     ]
 
 
+def successes(part, all_of, beta) -> Nested:
+    good = [one.total >= part.at_least for one in all_of]
+    tokens = [len(one.tokens) for one in all_of]
+    kept = sum(n for n, mine in zip(tokens, good, strict=True) if mine)
+    return everywhere(all_of, [sum(tokens) / kept if mine else 0.0 for mine in good])
+
+
+def pairs(all_of) -> list[tuple[int, int]]:
+    """(best, worst) of each group whose returns differ."""
+    found = []
+    for group in dict.fromkeys(groups(all_of)):
+        own = sorted((one.total, n) for n, one in enumerate(all_of) if one.group == group)
+        if own[0][0] < own[-1][0]:
+            found.append((own[-1][1], own[0][1]))
+    return found
+
+
+def preferred(part, all_of, beta) -> Nested:
+    found, values = pairs(all_of), [0.0] * len(all_of)
+    for best, worst in found:
+        values[best], values[worst] = len(all_of) / len(found), -len(all_of) / len(found)
+    return everywhere(all_of, values)
+
+
 ADVANTAGES = {
+    "rft": successes,
+    "dpo": preferred,
     **dict.fromkeys(("grpo", "dapo", "dr_grpo", "gspo", "cispo", "sapo"), group_relative),
     **dict.fromkeys(("reinforce", "reinforce_pp"), reward_to_go),
     **dict.fromkeys(("step_ppo", "vl_dac"), step_ppo),
@@ -198,8 +224,24 @@ def value_loss(part, all_of, beta) -> float:
     return fmean(errors)
 
 
+def imitation_loss(part, all_of) -> float:
+    tokens = [t.logp for one in all_of if one.total >= part.at_least for t in one.tokens]
+    return -fmean(tokens) if tokens else 0.0
+
+
+def preference_loss(part, all_of) -> float:
+    moved = [sum(t.logp - t.ref for t in one.tokens) for one in all_of]
+    chances = [1 / (1 + math.exp(-part.beta * (moved[a] - moved[b]))) for a, b in pairs(all_of)]
+    return -fmean(math.log(chance) for chance in chances)
+
+
+OWN_LOSSES = {"rft": imitation_loss, "dpo": preference_loss}
+
+
 def loss(part, all_of: list[Attempt], advantages: Nested, beta: float) -> float:
     """The whole loss of one optimizer step."""
+    if part.part_name in OWN_LOSSES:
+        return OWN_LOSSES[part.part_name](part, all_of)
     gains = [
         [objective(part, one, n, a) * weight(part, one, n) for n, a in enumerate(row)]
         for one, row in zip(all_of, advantages, strict=True)

@@ -52,6 +52,41 @@ def test_the_loss_has_the_value_computed_by_hand(spec, expected):
     np.testing.assert_allclose(found["loss"], expected, **FLOAT64)
 
 
+# Row 0 is trajectory 0, with Δ = (ln 1.5 − ln 3) + (ln 1.1 − 0) = ln .55; row 1 has ln .5 − ln .25
+# = ln 2. Returns 1 and 0, so the margin is ln .55 − ln 2 = ln .275, and with β 1 the loss is
+# −ln(.275/1.275); its slope by each of the best's tokens −β·σ(−margin) = −1/1.275.
+def test_dpo_is_the_logistic_loss_of_the_best_against_the_worst():
+    reference = np.log(np.array([[9.0, 3.0, 1.0], [9.0, 0.25, 9.0]]))
+    arrays = {"logp": LOGP, "logp_ref": reference, "action_mask": MASK}
+    arrays |= {"returns": np.array([1.0, 0.0]), "group": np.array([4, 4])}
+    found = evaluate_algorithm({"name": "dpo", "beta": 1.0}, arrays)
+    np.testing.assert_allclose(found["loss"], -math.log(0.275 / 1.275), **FLOAT64)
+    slope = 1 / 1.275
+    right = [[0.0, -slope, -slope], [0.0, slope, 0.0]]
+    np.testing.assert_allclose(found["gradient"], right, **FLOAT64)
+    np.testing.assert_allclose(found["advantages"], [[0, 2, 2], [0, -2, 0]], **FLOAT64)
+    assert found["terms"]["right_order"] == 0.0
+
+
+def test_dpo_learns_nothing_from_equal_attempts_or_from_what_is_no_number():
+    for returns in ([1.0, 1.0], [np.inf, 0.0], [np.nan, 0.0]):
+        arrays = {"logp": LOGP, "logp_ref": OLD, "action_mask": MASK, "group": np.array([4, 4])}
+        found = evaluate_algorithm({"name": "dpo"}, {**arrays, "returns": np.array(returns)})
+        assert not found["gradient"].any()
+        assert found["loss"] == 0.0
+
+
+# Trajectory 0 (1.0) is a success, 1 (.9) is not: −(ln 1.5 + ln 1.1)/2, slope −1/2 each.
+def test_rft_is_the_mean_over_the_tokens_of_successes():
+    arrays = {"logp": LOGP, "action_mask": MASK, "returns": np.array([1.0, 0.9])}
+    found = evaluate_algorithm({"name": "rft"}, arrays)
+    np.testing.assert_allclose(found["loss"], -(L15 + L11) / 2, **FLOAT64)
+    np.testing.assert_allclose(found["gradient"], [[0, -0.5, -0.5], [0, 0, 0]], **FLOAT64)
+    np.testing.assert_allclose(found["terms"]["kept"], 2 / 3, **FLOAT64)
+    infinite = evaluate_algorithm({"name": "rft"}, {**arrays, "returns": np.array([np.inf, 0.9])})
+    assert not infinite["gradient"].any()
+
+
 def test_ppo_adds_half_the_squared_value_error():
     # R = A + V_old = 1 + .5, 1 − .5, −2 + 0 = 1.5, .5, −2. V = 1.5, 2.5, −1: errors 0, 2, 1; the
     # clip of 1 moves the second V to .5 (error 0, the larger counts) and no other.

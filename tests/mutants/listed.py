@@ -45,6 +45,29 @@ def _in(file: str, *edits: tuple[str, str, str]) -> tuple[Mutant, ...]:
 
 MUTANTS: tuple[Mutant, ...] = (
     *_in(
+        "numerics/preferences.py",
+        (
+            "own[returns[own].argmin()]",
+            "own[returns[own].argmax()]",
+            "the best is preferred to itself",
+        ),
+        ("& torch.isfinite(returns))", "& ~torch.isnan(returns))", "an infinite return is best"),
+        ("side.sign() * masked", "side * masked", "the weight is in the margin too"),
+        ("softplus(-margin)", "softplus(margin)", "the worst is preferred"),
+    ),
+    *_in(
+        "algorithms/dpo.py",
+        ("self.beta * margin", "margin", "beta has no effect"),
+        ("outputs.logp - batch.logp_ref", "outputs.logp", "the reference has no effect"),
+        ("batch.sequences / pairs", "1.0 / pairs", "a mean over trajectories"),
+    ),
+    *_in(
+        "algorithms/rft.py",
+        (">= self.at_least", "> self.at_least", "a bare success fails"),
+        ("batch.action_tokens / kept.sum()", "1.0 / kept.sum()", "the mean is taken twice"),
+        ("credit.finite(batch) & (", "(", "an infinite return is a success"),
+    ),
+    *_in(
         "numerics/masked.py",
         (
             "return torch.where(mask, x, torch.zeros((), dtype=x.dtype, device=x.device))",

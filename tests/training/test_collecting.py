@@ -50,6 +50,22 @@ def test_rows_without_advantage_are_left_out_and_still_count(tmp_path):
     assert {batch.sequences for batch in batches} == {len(dull)}
 
 
+@pytest.mark.parametrize("budget", [1, 300, 100000])
+def test_both_of_a_pair_are_in_one_micro_batch(tmp_path, budget):
+    words = ("stages.reinforce.algorithm.name=dpo", "rewards=[spread]")
+    words += ("stages.reinforce.trainer.minibatches=3", f"trainer.tokens_per_batch={budget}")
+    made, fields, _ = collector(tmp_path, *words)
+    iteration = made.iteration(fields, Position())
+    best, worst = 0, 0
+    for micro in micros(iteration):
+        side = micro.batch.advantage.sum(dim=1)
+        group = micro.batch.group[micro.batch.trajectory]
+        assert sorted(group[side > 0].tolist()) == sorted(group[side < 0].tolist())
+        best, worst = best + int((side > 0).sum()), worst + int((side < 0).sum())
+    assert best == worst == fields.rollout.tasks
+    assert len(micros(iteration)) == (4 if budget == 1 else 3)
+
+
 class Thorough(GRPO):
     """GRPO that has every row computed, and is GRPO otherwise."""
 

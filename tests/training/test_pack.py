@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -135,6 +137,19 @@ def test_a_partition_holds_every_row_once_and_keeps_trajectories_whole(trajector
     for part in parts:
         total = sum(len(rows[n]) for n in part)
         assert total <= tokens or len({rows[n].trajectory for n in part}) == 1
+
+
+@given(lengths_of_trajectories, st.integers(20, 60), st.booleans())
+def test_a_partition_keeps_groups_whole_where_the_rows_name_them(trajectories, tokens, share):
+    rows = [
+        replace(row(list(range(length)), [1], number), group=number // 2)
+        for number, own in enumerate(trajectories)
+        for length in own
+    ]
+    parts = partition(rows, tokens, len(rows), share=share)
+    assert sorted(n for part in parts for n in part) == list(range(len(rows)))
+    homes = [{rows[n].group for n in part} for part in parts]
+    assert sum(len(home) for home in homes) == (len(trajectories) + 1) // 2
 
 
 @given(st.lists(st.integers(2, 40), min_size=1, max_size=40), st.integers(40, 200))

@@ -42,7 +42,7 @@ def test_batches_are_never_stale(tmp_path, monkeypatch):
     assert {epoch for epoch, _ in collected} == {0, 1, 2}
 
 
-@pytest.mark.parametrize("algorithm", ["ppo", "grpo"])
+@pytest.mark.parametrize("algorithm", ["ppo", "grpo", "dpo"])
 def test_the_update_does_not_depend_on_the_number_of_micro_batches(tmp_path, algorithm):
     common = (
         f"stages.reinforce.algorithm.name={algorithm}",

@@ -164,6 +164,11 @@ def _kl_problems(kl: Kl) -> Iterable[Problem]:
 def group_rules(part: Any, stage: Any) -> Iterable[Problem]:
     """A baseline from other attempts needs other attempts; and fields without effect."""
     yield from field_rules(part, stage)
+    yield from group_size_rule(part, stage)
+
+
+def group_size_rule(part: Any, stage: Any) -> Iterable[Problem]:
+    """What compares attempts needs several of them."""
     size = stage.rollout.group_size
     if size < 2:
         yield Problem(

@@ -20,6 +20,7 @@ class Needs:
     reference: bool = False  # log-probabilities of the frozen reference
     entropy: bool = False  # entropy of the policy at every action token
     groups: bool = False  # at least two attempts a task
+    whole_groups: bool = False  # a group's rows in one micro-batch: its loss compares them
     demonstrations: bool = False  # it reads data; otherwise it collects
     turns: bool = False  # Batch.turns, and rewards by turn where the environment gives them
     states: bool = False  # Batch.turn_state

@@ -23,6 +23,8 @@ NOISE = torch.tensor(torch.nan, dtype=torch.float64)
 
 TRAJECTORY = (0, 1, 1, 2, 3, 4, 5)  # of each row: trajectory 1 has forked
 GROUP = (0, 0, 0, 1, 1, 1)  # of each trajectory
+MIXED = ([0], [1, 2, 5], [3, 4, 6])  # rows of micro-batches: trajectories are whole
+GROUPS = ([4, 5, 6], [0, 1, 2, 3])  # ... and so are groups
 LENGTH, TURNS = 9, 4
 KL_COEFFICIENT = 0.05
 
@@ -140,7 +142,7 @@ class AlgorithmSuite:
         whole = _loss(algorithm, batch, moved(batch))
         parts = [
             algorithm.loss(outputs_of(moved(batch), rows), rows_of(batch, rows))
-            for rows in ([0], [1, 2, 5], [3, 4, 6])
+            for rows in (GROUPS if algorithm.needs.whole_groups else MIXED)
         ]
         summed = torch.stack([part.total for part in parts]).sum()
         _same(summed, whole.total)

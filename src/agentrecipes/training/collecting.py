@@ -122,7 +122,9 @@ class Collector:
         )
         scored = self._collect(stage, position)
         kept = [each for each in scored if _joins(each)]
-        rows = trajectory_rows([each.trajectory for each in kept])
+        rows = trajectory_rows(
+            [each.trajectory for each in kept], whole_groups=stage.algorithm.needs.whole_groups
+        )
         empty = tuple(filled([], step_batches(stage), position.policy_version))
         steps: tuple[tuple[MicroBatch, ...], ...] = ()
         means: list[float | None] = [None] * len(kept)
@@ -176,7 +178,7 @@ class Collector:
         kl = getattr(algorithm, "kl", None)
         coefficient = 0.0 if kl is None else kl.in_force(position.algorithm)
         batch = collected_batch(rows, scored, coefficient)
-        cuts = _split(batch, stage.trainer.minibatches)
+        cuts = _split(batch, stage.trainer.minibatches, algorithm.needs.whole_groups)
         if not _exact(stage) or algorithm.needs.value or algorithm.needs.reference:
             batch = self._passes(stage, rows, batch)
         if algorithm.needs.value:
@@ -238,8 +240,12 @@ class Collector:
 def step_batches(stage: Stage) -> int:
     """Micro-batches in one optimizer step of a collecting stage, fixed by the recipe's budgets."""
     rollout = stage.rollout
-    trajectories = -(-rollout.tasks * rollout.group_size // stage.trainer.minibatches)
-    return micro_batches(trajectories, rollout.tokens, stage.trainer.tokens_per_batch)
+    units, tokens = rollout.tasks * rollout.group_size, rollout.tokens
+    if stage.algorithm.needs.whole_groups:
+        units, tokens = rollout.tasks, rollout.group_size * rollout.tokens
+    return micro_batches(
+        -(-units // stage.trainer.minibatches), tokens, stage.trainer.tokens_per_batch
+    )
 
 
 def filled(made: list[MicroBatch], most: int, version: int) -> list[MicroBatch]:
@@ -259,13 +265,14 @@ def _joins(scored: Scored) -> bool:
     return scored.total is not None or scored.masked
 
 
-def _split(batch: Batch, minibatches: int) -> list[list[int]]:
-    """Row numbers by optimizer step: whole trajectories in their order, equally many each."""
-    count = len(batch.returns)
+def _split(batch: Batch, minibatches: int, whole_groups: bool) -> list[list[int]]:
+    """Row numbers by optimizer step: whole trajectories, or groups, in order, equally many each."""
+    unit = batch.group if whole_groups else torch.arange(len(batch.returns))  # (N,), from 0
+    units, count = unit[batch.trajectory], int(unit.max()) + 1
     ends = [count * (part + 1) // minibatches for part in range(minibatches)]
     parts: list[list[int]] = [[] for _ in range(minibatches)]
-    for row, whose in enumerate(batch.trajectory.tolist()):
-        parts[next(n for n, end in enumerate(ends) if whose < end)].append(row)
+    for row, unit in enumerate(units.tolist()):
+        parts[next(n for n, end in enumerate(ends) if unit < end)].append(row)
     return [part for part in parts if part]
 
 

@@ -90,14 +90,14 @@ def partition(
 ) -> list[list[int]]:
     """Row numbers of each micro-batch: at most `tokens` tokens each, in at most `most` of them.
 
-    Rows of one trajectory stay together (a loss may take its mean over them), and so do
-    trajectories that begin alike, whose common tokens count once; without `share`, those of
-    similar length. Where `most` does not suffice, which only rows that forked can bring about, the
-    micro-batches grow beyond `tokens`.
+    Rows of one trajectory stay together (a loss may take its mean over them), those of one group
+    where the rows say so, and so do trajectories that begin alike, whose common tokens count once;
+    without `share`, those of similar length. Where `most` does not suffice, which only rows that
+    forked can bring about, the micro-batches grow beyond `tokens`.
     """
     members: dict[int, list[int]] = {}
     for number, row in enumerate(rows):
-        members.setdefault(row.trajectory, []).append(number)
+        members.setdefault(row.trajectory if row.group is None else row.group, []).append(number)
     groups = list(members.values())
     sizes = [sum(len(rows[n]) for n in own) for own in groups]
     if share:

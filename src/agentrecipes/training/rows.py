@@ -7,7 +7,7 @@ new row. Nothing is tokenised here and no mask is searched for: every token brin
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,6 +28,7 @@ class Row:
     logp_rollout: np.ndarray  # (T,) float32, 0 off the actions
     weight: np.ndarray  # (T,) float32, loss weight for algorithms that read data
     trajectory: int  # whose row this is
+    group: int | None = None  # whose rows all stay in one micro-batch; null: the trajectory's do
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -97,6 +98,10 @@ def _extends(prompt: Sequence[int], ids: Sequence[int]) -> bool:
     return len(prompt) >= len(ids) and list(prompt[: len(ids)]) == list(ids)
 
 
-def trajectory_rows(trajectories: Sequence[Trajectory]) -> list[Row]:
-    """All rows of N trajectories; those of one trajectory stand together."""
-    return [row for n, each in enumerate(trajectories) for row in rows(each.turns, n)]
+def trajectory_rows(trajectories: Sequence[Trajectory], *, whole_groups: bool = False) -> list[Row]:
+    """All rows of N trajectories; those of one trajectory stand together, or those of one group."""
+    found = [row for n, each in enumerate(trajectories) for row in rows(each.turns, n)]
+    if not whole_groups:
+        return found
+    names = {name: n for n, name in enumerate(dict.fromkeys(t.group for t in trajectories))}
+    return [replace(row, group=names[trajectories[row.trajectory].group]) for row in found]
