@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 RECIPE ?= recipes/rag_r1.yaml
 TORCH := 2.13.0
 
-.PHONY: install install-dev run test check mutate docs smol bench clean
+.PHONY: install install-dev run test check mutate docs smol bench bench-algorithms clean
 
 install: $(VENV)/.installed
 
@@ -47,6 +47,10 @@ mutate: $(VENV)/.dev
 # Re-makes the figures of docs/results; an hour on two cores.
 bench: $(VENV)/.installed
 	$(BIN)/python bench/default_recipe.py
+
+# One seed of every algorithm again, against the stored curves; half an hour on two cores.
+bench-algorithms: $(VENV)/.installed
+	$(BIN)/python bench/algorithms.py --workers 2 --check
 
 docs: $(VENV)/.installed
 	$(BIN)/python -m agentrecipes.cli.reference docs/recipe.md

@@ -12,18 +12,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
-import subprocess
-import sys
-import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-RESULTS = ROOT / "docs" / "results"
-RECIPE = "recipes/rag_r1.yaml"
+from runs import RECIPE, RESULTS, curve, picture, rows, run, value
+
 SEEDS = (7, 0, 1, 2, 3, 4)
 GROUPS: dict[str, tuple[Sequence[int], list[str]]] = {
     "seeds": (SEEDS, []),
@@ -35,85 +29,20 @@ GROUPS: dict[str, tuple[Sequence[int], list[str]]] = {
 
 def job(group: str, seed: int, words: Sequence[str]) -> dict[str, Any]:
     """Run the recipe once; its figures, with the command that made them."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = ["agentrecipes", "run", RECIPE, f"seed={seed}", *words, "--json"]
-        place = ["--run-dir", f"{folder}/run", "--runs-dir", folder]
-        program = [str(Path(sys.executable).parent / "agentrecipes"), *command[1:], *place]
-        done = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, check=False)
-        if not done.stdout:
-            raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
-        summary = json.loads(done.stdout)
-    kept = ("status", "recipe_hash", "seed", "wall_seconds", "stages", "evaluations", "tripwires")
-    print(f"{group} seed {seed}: {summary['status']}, {figure(summary):.3f}", flush=True)
-    return {"command": " ".join(command), **{key: summary[key] for key in kept}}
+    made = run([RECIPE, f"seed={seed}", *words])
+    print(f"{group} seed {seed}: {made['status']}, {figure(made):.3f}", flush=True)
+    return made
 
 
-def value(run: dict[str, Any], split: str, mode: str, *, last: bool = True) -> float:
-    """The first or last exact match of a split and mode in the collecting stage."""
-    rows = [
-        row
-        for row in run["evaluations"]
-        if row["stage"] == "reinforce" and (row["split"], row["mode"]) == (split, mode)
-    ]
-    return float(rows[-1 if last else 0]["value"]) if rows else math.nan
+def figure(made: dict[str, Any]) -> float:
+    return value(made, "test", "sampled")
 
 
-def figure(run: dict[str, Any]) -> float:
-    return value(run, "test", "sampled")
+def rounds(made: dict[str, Any]) -> float:
+    return float(rows(made, "test", "sampled")[-1]["rounds_mean"])
 
 
-def rounds(run: dict[str, Any], mode: str = "sampled") -> float:
-    rows = [r for r in run["evaluations"] if r["split"] == "test" and r["mode"] == mode]
-    return float(rows[-1]["rounds_mean"]) if rows else math.nan
-
-
-def curve(runs: Sequence[dict[str, Any]]) -> list[tuple[int, list[float]]]:
-    """(iteration, sampled exact match on dev of each run)."""
-    points: dict[int, list[float]] = {}
-    for run in runs:
-        for row in run["evaluations"]:
-            if (row["stage"], row["split"], row["mode"]) == ("reinforce", "dev", "sampled"):
-                points.setdefault(row["iteration"], []).append(row["value"])
-    return sorted(points.items())
-
-
-def picture(runs: Sequence[dict[str, Any]]) -> str:
-    """The curve as an SVG: each seed thin, their mean thick."""
-    points = curve(runs)
-    width, height, left, bottom = 640, 300, 44, 32
-    most = max(iteration for iteration, _ in points)
-
-    def at(iteration: float, score: float) -> str:
-        x = left + (width - left - 12) * iteration / most
-        return f"{x:.1f},{height - bottom - (height - bottom - 14) * score:.1f}"
-
-    marks = []
-    for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
-        x, y = at(0, tick).split(",")
-        marks.append(f'<path d="M{x} {y}H{width - 12}" stroke="#8884" fill="none"/>')
-        marks.append(
-            f'<text x="{left - 6}" y="{float(y) + 4:.0f}" text-anchor="end">{tick:g}</text>'
-        )
-    for iteration, _ in points[::2]:
-        x = at(iteration, 0).split(",")[0]
-        marks.append(f'<text x="{x}" y="{height - 12}" text-anchor="middle">{iteration}</text>')
-    for n in range(len(runs)):
-        line = " ".join(at(i, scores[n]) for i, scores in points if len(scores) > n)
-        marks.append(
-            f'<polyline points="{line}" fill="none" stroke="#3b82f680" stroke-width="1.2"/>'
-        )
-    mean = " ".join(at(i, sum(s) / len(s)) for i, s in points)
-    marks.append(f'<polyline points="{mean}" fill="none" stroke="#2563eb" stroke-width="3"/>')
-    title = f"sampled exact match on unseen entities, {len(runs)} seeds and their mean"
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
-        f'font-family="system-ui, sans-serif" font-size="12" fill="#666"><title>{title}</title>'
-        f'<rect width="{width}" height="{height}" fill="#ffffff"/>{"".join(marks)}'
-        f'<text x="{width - 16}" y="{height - bottom - 8}" text-anchor="end">RL iteration</text>'
-        "</svg>\n"
-    )
-
-
+TITLE = "sampled exact match on unseen entities, each seed and their mean"
 TITLES = {
     "seeds": "The default: PPO, up to three queries a turn",
     "control": "Control: the reward is a constant, so there is nothing to learn",
@@ -142,12 +71,12 @@ def page(kept: dict[str, list[dict[str, Any]]]) -> str:
             "| seed | sampled before | sampled after | greedy after | rounds | wall s |",
             "| --- | --- | --- | --- | --- | --- |",
         ]
-        for run in runs:
-            before = value(run, "dev", "sampled", last=False)
-            greedy = value(run, "test", "greedy")
-            cells = f"{before:.3f} | {figure(run):.3f} | {greedy:.3f} | {rounds(run):.2f}"
-            lines.append(f"| {run['seed']} | {cells} | {run['wall_seconds']:.0f} |")
-        scores = [figure(run) for run in runs]
+        for made in runs:
+            before = value(made, "dev", "sampled", last=False)
+            greedy = value(made, "test", "greedy")
+            cells = f"{before:.3f} | {figure(made):.3f} | {greedy:.3f} | {rounds(made):.2f}"
+            lines.append(f"| {made['seed']} | {cells} | {made['wall_seconds']:.0f} |")
+        scores = [figure(made) for made in runs]
         lines += ["", f"Mean {sum(scores) / len(scores):.3f}, lowest {min(scores):.3f}.", ""]
         lines += [f"`{runs[0]['command']}`, recipe {runs[0]['recipe_hash'][:12]}", ""]
     return "\n".join(lines)
@@ -175,11 +104,11 @@ def main() -> None:
         )
         return
     for name in wanted:
-        kept[name] = [run for (group, _, _), run in zip(jobs, runs, strict=True) if group == name]
+        kept[name] = [made for (group, *_), made in zip(jobs, runs, strict=True) if group == name]
     path.write_text(json.dumps(kept, indent=1) + "\n")
     (RESULTS / "rag_r1.md").write_text(page(kept))
     if "seeds" in kept:
-        (RESULTS / "rag_r1.svg").write_text(picture(kept["seeds"]))
+        (RESULTS / "rag_r1.svg").write_text(picture(curve(kept["seeds"]), TITLE))
 
 
 if __name__ == "__main__":
