@@ -25,6 +25,7 @@ TESTS = {  # the first folder or file that a mutant's path starts with: where it
     "training/tree": ("tests/training/test_tree.py",),
     "training/muon": ("tests/training/test_muon.py",),
     "training/critic": ("tests/training/test_critic.py",),
+    "training/weighing": ("tests/training/test_weighing.py",),
     "training/batch": ("tests/training/test_batch.py", "tests/training/test_invariance.py"),
     "training/collecting": ("tests/training/test_collecting.py", "tests/training/test_stage.py"),
     "training/module": ("tests/training/test_pack.py", "tests/training/test_invariance.py"),
@@ -54,6 +55,14 @@ MUTANTS: tuple[Mutant, ...] = (
         ("& torch.isfinite(returns))", "& ~torch.isnan(returns))", "an infinite return is best"),
         ("side.sign() * masked", "side * masked", "the weight is in the margin too"),
         ("softplus(-margin)", "softplus(margin)", "the worst is preferred"),
+    ),
+    *_in(
+        "training/weighing.py",
+        ("(1.0 - self.balance, own", "(self.balance, own", "both parts have one share"),
+        ("part / part.sum()", "part / len(part)", "a mean over the whole row"),
+        ("part if alone else", "share * part if alone else", "without thoughts it weighs less"),
+        ("action.rpartition(end)", "action.partition(end)", "a thought ends at the first end"),
+        ("chat.encode(before + found)", "chat.encode(before)", "the end is no thought"),
     ),
     *_in(
         "algorithms/dpo.py",

@@ -19,6 +19,7 @@ from agentrecipes.recipe.schema import Trainer
 from agentrecipes.records import Source
 from agentrecipes.rollout.chat import Chat
 from agentrecipes.training.reading import BUCKET, NameTokens, Reader, demonstration_row
+from agentrecipes.training.weighing import Weighing
 
 ROWS = 5  # an optimizer step
 COUNT = BUCKET * ROWS  # demonstrations: a bucket of steps is a pass
@@ -44,7 +45,7 @@ def reader(environment, chat, **fields: Any) -> Reader:
     values = {
         "demonstrations": Scripted(count=COUNT),
         "seed": 7,
-        "observation_weight": 0.5,
+        "weighing": lambda step: Weighing(observation_weight=0.5),
         "trainer": Trainer(rows_per_step=ROWS, tokens_per_batch=400),
         "row_tokens": 256,
         **fields,
@@ -171,7 +172,9 @@ def test_a_row_is_its_demonstration_written_again_under_new_names(environment, r
 
 
 def test_observations_and_prompts_weigh_what_the_recipe_says(environment, chat):
-    for row in reader(environment, chat, observation_weight=0.25).rows(0):
+    made = reader(environment, chat, weighing=lambda step: Weighing(0.25 * (step + 1)))
+    assert {weight for row in made.rows(1) for weight in row.weight.tolist()} == {0.5, 1.0}
+    for row in made.rows(0):
         weights = {
             source: set(row.weight[row.sources == source].tolist())
             for source in (Source.PROMPT, Source.POLICY, Source.OBSERVATION)

@@ -5,7 +5,7 @@ Everything is a function of the step, so that any step can be made again without
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -20,6 +20,7 @@ from agentrecipes.records import Source
 from agentrecipes.rollout.chat import Chat, Role
 from agentrecipes.training.batch import MicroBatch, filler, packed, read_batch
 from agentrecipes.training.rows import Row
+from agentrecipes.training.weighing import Weighing
 
 LEADS = (" ", "\n", "")  # what may stand before a word within its token
 CHECKED = 16  # demonstrations that are written again once to see whether their ids can be permuted
@@ -61,7 +62,7 @@ class Reader:
     environment: Environment
     chat: Chat
     seed: int
-    observation_weight: float
+    weighing: Callable[[int], Weighing]  # in each step
     trainer: Trainer
     row_tokens: int  # longest row; a longer demonstration is cut at its end
 
@@ -104,13 +105,15 @@ class Reader:
 
     def rows(self, step: int) -> list[Row]:
         """The rows of an optimizer step."""
-        return [
-            self._told(number, place, derive(self.seed, "restate", step, place))
+        weighing = self.weighing(step)
+        told = [
+            self._told(number, place, seed=derive(self.seed, "restate", step, place), by=weighing)
             for place, number in enumerate(self.numbers(step))
         ]
+        return [weighing.weighted(*each) for each in told]
 
-    def _told(self, number: int, place: int, seed: int) -> Row:
-        """A demonstration under names of its own.
+    def _told(self, number: int, place: int, *, seed: int, by: Weighing) -> tuple[Row, np.ndarray]:
+        """A demonstration under names of its own, and where its thoughts are.
 
         Where every name is one token, the ids of the written row are permuted: the same as writing
         it again under the new names and tokenising that, at a tenth of the time.
@@ -118,19 +121,18 @@ class Reader:
         names = self._names
         if names is None:
             told = self.demonstrations.restate(self.drawn[number], self.environment, seed)
-            return self._weighted(demonstration_row(told, self.chat, number=place, role=self._role))
+            return self._row(told, place, by)
         if number not in self._written:
-            row = demonstration_row(self.drawn[number], self.chat, number=0, role=self._role)
-            self._written[number] = self._weighted(row)
-        row = self._written[number]
-        return replace(row, ids=names.renamed(row.ids, seed), trajectory=place)
+            self._written[number] = self._row(self.drawn[number], 0, by)
+        row, thought = self._written[number]
+        return replace(row, ids=names.renamed(row.ids, seed), trajectory=place), thought
 
     @property
     def _role(self) -> Role:
         return self.environment.protocol.observation_role
 
     @cached_property
-    def _written(self) -> dict[int, Row]:
+    def _written(self) -> dict[int, tuple[Row, np.ndarray]]:
         return {}
 
     @cached_property
@@ -145,21 +147,19 @@ class Reader:
                 return None
         return names
 
-    def _weighted(self, row: Row) -> Row:
-        """The row with observations and prompt at their weight, cut to the longest row."""
-        weight = np.where(row.sources == Source.POLICY, row.weight, self.observation_weight)
-        whole = replace(row, weight=weight.astype(np.float32))
-        if len(row) <= self.row_tokens:
-            return whole
-        keep = self.row_tokens
-        return Row(
-            ids=whole.ids[:keep],
-            sources=whole.sources[:keep],
-            turn_index=whole.turn_index[:keep],
-            logp_rollout=whole.logp_rollout[:keep],
-            weight=whole.weight[:keep],
-            trajectory=whole.trajectory,
+    def _row(self, told: Demonstration, number: int, by: Weighing) -> tuple[Row, np.ndarray]:
+        """The row of a demonstration, cut to the longest row, and where its thoughts are."""
+        row = demonstration_row(told, self.chat, number=number, role=self._role)
+        kept = slice(self.row_tokens)
+        cut = replace(
+            row,
+            ids=row.ids[kept],
+            sources=row.sources[kept],
+            turn_index=row.turn_index[kept],
+            logp_rollout=row.logp_rollout[kept],
+            weight=row.weight[kept],
         )
+        return cut, by.thoughts(cut, told, self.chat)
 
     def micro_batches(self, step: int, most: int) -> list[MicroBatch]:
         """`most` micro-batches for an optimizer step, fillers included."""

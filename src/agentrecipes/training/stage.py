@@ -23,6 +23,7 @@ from agentrecipes.training.export import weights
 from agentrecipes.training.module import PolicyModule, Update
 from agentrecipes.training.pack import micro_batches
 from agentrecipes.training.reading import Reader
+from agentrecipes.training.weighing import Weighing
 
 if TYPE_CHECKING:
     from agentrecipes.demonstrations.protocol import Demonstrations
@@ -213,7 +214,7 @@ class StageRun:
             environment=fields.environment,
             chat=self.sampler.chat,
             seed=self.sampler.seed,
-            observation_weight=getattr(fields.algorithm, "observation_weight", 0.0),
+            weighing=lambda step: Weighing.of(self.at(step).algorithm),
             trainer=fields.trainer,
             row_tokens=fields.rollout.tokens,
         )

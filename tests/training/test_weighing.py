@@ -1,0 +1,129 @@
+"""What the tokens of a demonstration weigh: by turn, by kind, and thoughts against the rest."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from agentrecipes.algorithms.protocol import Outputs
+from agentrecipes.components import build
+from agentrecipes.demonstrations.protocol import Demonstration
+from agentrecipes.errors import RecipeError
+from agentrecipes.models.words import word_tokenizer
+from agentrecipes.recipe.load import load
+from agentrecipes.records import Message, Task
+from agentrecipes.rollout.chat import Chat
+from agentrecipes.training.batch import read_batch
+from agentrecipes.training.reading import demonstration_row
+from agentrecipes.training.weighing import Weighing, thought_mask
+from small import RECIPE
+from tolerances import FLOAT32
+
+FIRST = "<think> a b </think> call"  # a token a word
+SECOND = "<think> c </think> d e f"  # as the last turn, closed by an end token
+
+
+@pytest.fixture(scope="module")
+def chat():
+    words = ["<think>", "</think>", "call", *"abcdefgx"]
+    return Chat(word_tokenizer([*words, *(f" {word}" for word in words)], 64))
+
+
+def told(*turns, weights=None):
+    pairs = tuple((action, "x x") for action in turns)
+    weights = weights or (1.0,) * len(turns)
+    return Demonstration(Task("t", "train", "?"), (Message("user", "g"),), pairs, weights)
+
+
+def row_of(demonstration, chat):
+    return demonstration_row(demonstration, chat, number=0, role="inline")
+
+
+def weights(weighing, demonstration, chat):
+    """(text, weight) of each action token of the demonstration."""
+    row = row_of(demonstration, chat)
+    made = weighing.weighted(row, weighing.thoughts(row, demonstration, chat))
+    own = row.action_mask
+    assert not made.weight[~own].any() or weighing.observation_weight
+    return [
+        (chat.decode([token]).strip(), weight)
+        for token, weight in zip(row.ids[own].tolist(), made.weight[own].tolist(), strict=True)
+    ]
+
+
+def test_thoughts_are_what_stands_before_the_end_of_thinking(chat):
+    demonstration = told(FIRST, SECOND)
+    row = row_of(demonstration, chat)
+    mask = thought_mask(row, demonstration, chat=chat, end="</think>")
+    texts = [chat.decode([token]).strip() for token in row.ids[mask].tolist()]
+    assert texts == ["<think>", "a", "b", "</think>", "<think>", "c", "</think>"]
+
+
+def test_a_balance_gives_thoughts_and_the_rest_a_mean_of_their_own(chat):
+    # 7 tokens of thought share .7, one "call", "d e f" and the end of the message share .3.
+    found = weights(Weighing(balance=0.7), told(FIRST, SECOND), chat)
+    thought = [weight for text, weight in found if text in {"<think>", "a", "b", "c", "</think>"}]
+    rest = [weight for text, weight in found if text not in {"<think>", "a", "b", "c", "</think>"}]
+    assert (len(thought), len(rest)) == (7, 5)
+    np.testing.assert_allclose(thought, 0.7 / 7, **FLOAT32)
+    np.testing.assert_allclose(rest, 0.3 / 5, **FLOAT32)
+
+
+def test_without_thoughts_the_rest_weighs_all_there_is(chat):
+    found = weights(Weighing(balance=0.7), told("d e f"), chat)
+    np.testing.assert_allclose([weight for _, weight in found], 1 / 4, **FLOAT32)
+
+
+def test_a_turn_that_is_marked_as_a_mistake_is_in_no_mean(chat):
+    # Only the second turn counts: 3 tokens of thought, 4 others.
+    found = weights(Weighing(balance=0.4), told(FIRST, SECOND, weights=(0.0, 1.0)), chat)
+    assert [weight for _, weight in found[:5]] == [0.0] * 5
+    np.testing.assert_allclose([weight for _, weight in found[5:8]], 0.4 / 3, **FLOAT32)
+    np.testing.assert_allclose([weight for _, weight in found[8:]], 0.6 / 4, **FLOAT32)
+
+
+def test_nothing_but_mistakes_weighs_nothing(chat):
+    found = weights(Weighing(balance=0.4), told(FIRST, weights=(0.0,)), chat)
+    assert {weight for _, weight in found} == {0.0}
+
+
+def test_a_plain_weighing_has_no_thoughts_and_keeps_the_turns_weights(chat):
+    found = weights(Weighing(), told(FIRST, SECOND, weights=(0.0, 1.0)), chat)
+    assert [weight for _, weight in found] == [0.0] * 5 + [1.0] * 7
+
+
+def test_the_loss_is_the_mean_over_demonstrations_of_the_balanced_means(chat):
+    # log π = −1 on thoughts and −3 elsewhere: .7·1 + .3·3 = 1.6 for both, however long they are.
+    weighing, sft = Weighing(balance=0.7), build("algorithm", {"name": "sft", "balance": 0.7})
+    told_all = [told(FIRST, SECOND), told("<think> a b c d </think> e")]
+    rows, logps = [], []
+    for number, each in enumerate(told_all):
+        row = demonstration_row(each, chat, number=number, role="inline")
+        thought = weighing.thoughts(row, each, chat)
+        rows.append(weighing.weighted(row, thought))
+        logps.append(np.where(thought, -1.0, -3.0))
+    batch = read_batch(rows)
+    logp = batch.token_weight.new_zeros(batch.token_weight.shape)
+    for place, values in enumerate(logps):
+        logp[place, : len(values)] = logp.new_tensor(values)
+    loss = sft.loss(Outputs(logp), batch).total
+    np.testing.assert_allclose(float(loss), 1.6, **FLOAT32)
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("stages.imitate.algorithm.balance=0.5", "observation_weight"),
+        ("stages.imitate.algorithm.thought_end=done", "thought_end"),
+    ],
+)
+def test_fields_that_mean_nothing_together_are_refused(words, named):
+    with pytest.raises(RecipeError, match=f"{named} has no effect"):
+        load(RECIPE, [words])
+
+
+def test_a_thought_goes_on_to_the_last_end_of_its_turn(chat):
+    demonstration = told("<think> a </think> b </think> c")
+    row = row_of(demonstration, chat)
+    mask = thought_mask(row, demonstration, chat=chat, end="</think>")
+    assert chat.decode(row.ids[mask].tolist()) == "<think> a </think> b </think>"
