@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from small import RECIPE
 
 from agentrecipes.algorithms.protocol import Outputs
 from agentrecipes.components import build
@@ -16,7 +17,6 @@ from agentrecipes.rollout.chat import Chat
 from agentrecipes.training.batch import read_batch
 from agentrecipes.training.reading import demonstration_row
 from agentrecipes.training.weighing import Weighing, thought_mask
-from small import RECIPE
 from tolerances import FLOAT32
 
 FIRST = "<think> a b </think> call"  # a token a word
@@ -29,7 +29,7 @@ def chat():
     return Chat(word_tokenizer([*words, *(f" {word}" for word in words)], 64))
 
 
-def told(*turns, weights=None):
+def told(*turns: str, weights=None):
     pairs = tuple((action, "x x") for action in turns)
     weights = weights or (1.0,) * len(turns)
     return Demonstration(Task("t", "train", "?"), (Message("user", "g"),), pairs, weights)
