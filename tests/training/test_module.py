@@ -7,7 +7,8 @@ import torch
 from makers import llama, row
 from peft import LoraConfig, get_peft_model
 
-from agentrecipes.training.module import PolicyModule
+from agentrecipes.components import build
+from agentrecipes.training.module import PolicyModule, Update
 from agentrecipes.training.pack import strip
 from tolerances import EXACT, FLOAT32
 
@@ -57,6 +58,16 @@ def test_values_and_entropies_are_given_where_they_are_asked_for(module):
     torch.testing.assert_close(full.value, value, **FLOAT32)
     torch.testing.assert_close(full.entropy, entropy, **FLOAT32)
     assert float(full.entropy[0, 2]) > 1.0
+
+
+@pytest.mark.parametrize("trunk", ["shared", "detached"])
+def test_the_value_loss_reaches_the_model_only_where_they_share_it(module, trunk):
+    algorithm = build("algorithm", {"name": "ppo", "value_trunk": trunk})
+    module.update = Update(algorithm, 1.0, 1, lambda step: 1.0)
+    module(packed(), value=True).value.square().sum().backward()
+    assert float(module.value_head.weight.grad.abs().max()) > 0
+    reached = [p.grad is not None and bool(p.grad.any()) for p in module.model.parameters()]
+    assert any(reached) == (trunk == "shared")
 
 
 def test_hits_are_where_the_most_likely_token_stands(module):

@@ -62,6 +62,7 @@ def needs(part: Composed, **more: bool) -> Needs:
     """
     reference, entropy = part.kl.place != "none", part.entropy > 0
     every_row = reference or entropy or more.get("value", False)
+    more["detached_value"] = getattr(part, "value_trunk", "") == "detached"
     return Needs(reference=reference, entropy=entropy, every_row=every_row, **more)
 
 

@@ -56,6 +56,10 @@ ValueClip = Annotated[
     Field(gt=0.0, description="The value may move so far in one iteration; null: no bound."),
 ]
 ValueCoefficient = Annotated[float, Field(ge=0.0, description="Weight of the value loss.")]
+ValueTrunk = Annotated[
+    Literal["shared", "detached"],
+    Field(description="Whether the value loss trains the model below the value head too."),
+]
 Entropy = Annotated[float, Field(ge=0.0, description="Coefficient of the entropy bonus.")]
 
 MAX_TOKENS = 2048  # where the recipe says null; the default of rollout.tokens

@@ -17,6 +17,7 @@ class Needs:
     """What must be computed or collected before an algorithm can run."""
 
     value: bool = False  # a value head
+    detached_value: bool = False  # the value loss does not reach the model below the head
     reference: bool = False  # log-probabilities of the frozen reference
     entropy: bool = False  # entropy of the policy at every action token
     groups: bool = False  # at least two attempts a task

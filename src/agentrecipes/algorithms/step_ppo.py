@@ -28,6 +28,7 @@ class StepPPO(Component):
     lam: fields.Lam = 1.0
     value_clip: fields.ValueClip = None
     value_coefficient: fields.ValueCoefficient = 0.5
+    value_trunk: fields.ValueTrunk = "shared"
     entropy: fields.Entropy = 0.0
     kl: fields.Kl = fields.Kl()
     importance: fields.Importance | None = None

@@ -15,7 +15,7 @@ class VLDAC(Component):
 
     VL-DAC 2025, https://arxiv.org/abs/2508.04280, with its coefficients. The code drops the
     unclipped term of a whole micro-batch where one ratio is above 10; here dual_clip 10 does so by
-    token. Its value head reads features without gradient and warms up: that is the model's part.
+    token. As there, the value head reads features without gradient.
     """
 
     clip_low: fields.ClipLow = 0.1
@@ -28,6 +28,7 @@ class VLDAC(Component):
     lam: fields.Lam = 0.95
     value_clip: fields.ValueClip = None
     value_coefficient: fields.ValueCoefficient = 0.5
+    value_trunk: fields.ValueTrunk = "detached"
     entropy: fields.Entropy = 0.0
     kl: fields.Kl = fields.Kl(place="loss", estimator="k3", coefficient=0.04)
     importance: fields.Importance | None = None

@@ -77,9 +77,9 @@ class PolicyModule(L.LightningModule):
             logp, ent = _score(
                 head, picked, strip.targets, temperature=temperature, entropy=entropy
             )
-        values = (
-            self.value_head(picked)[:, 0].float() if value and self.value_head is not None else None
-        )
+        values = None
+        if value and self.value_head is not None:
+            values = self.value_head(picked.detach() if self._detached else picked)[:, 0].float()
         return Outputs(
             logp=strip.spread(logp),
             value=None if values is None else strip.spread(values),
@@ -139,6 +139,10 @@ class PolicyModule(L.LightningModule):
         }
         self.terms, self._counted = {}, 0
         return told
+
+    @property
+    def _detached(self) -> bool:
+        return self.update is not None and self.update.algorithm.needs.detached_value
 
     def _update(self) -> Update:
         if self.update is None:
