@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from agentrecipes.errors import RunStopped
 from agentrecipes.numerics.streams import derive
 from agentrecipes.recipe.schema import Stage
 from agentrecipes.records import Batch, Scored, Task
@@ -168,6 +169,8 @@ class Collector:
         picked: list[Task] = stage.curriculum.pick(
             position.curriculum, self._tasks, count=count, seed=seed
         )
+        if not picked:
+            raise RunStopped(f"the curriculum found nothing among {len(self._tasks)} tasks")
         return picked
 
     def _prepare(
