@@ -21,6 +21,7 @@ LIGHT = (
     ("show", RECIPE),
     ("list",),
     ("list", "reward"),
+    ("curriculum", RECIPE, "curriculum=success_band", "--iterations", "2"),
     ("schema",),
     ("new", "starter"),
     ("runs",),

@@ -8,7 +8,7 @@ from itertools import cycle, islice
 import numpy as np
 
 from agentrecipes.curricula.protocol import State
-from agentrecipes.numerics.streams import Key, uniforms
+from agentrecipes.numerics.streams import Key, derive, uniforms
 from agentrecipes.records import Task
 
 
@@ -49,3 +49,8 @@ def apportioned(shares: Sequence[float], count: int, *, key: Key) -> list[int]:
     whole = np.floor(ends + uniforms(key, 1)[0]).astype(int)
     numbers: list[int] = np.diff(whole, prepend=0).tolist()
     return numbers
+
+
+def pick_seed(seed: int, stage: str, *, iteration: int, rounds: int = 0) -> int:
+    """The seed of a draw; `rounds` counts refills within an iteration."""
+    return derive(seed, stage, iteration, "tasks", rounds)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from agentrecipes.curricula.drawing import pick_seed
 from agentrecipes.errors import RunStopped
 from agentrecipes.numerics.streams import derive
 from agentrecipes.recipe.schema import Stage
@@ -165,7 +166,8 @@ class Collector:
     def _pick(self, stage: Stage, position: Position, *, count: int, rounds: int) -> list[Task]:
         if self._tasks is None:
             self._tasks = stage.environment.tasks("train")
-        seed = derive(self._sampler.seed, self._sampler.stage, position.iteration, "tasks", rounds)
+        place = {"iteration": position.iteration, "rounds": rounds}
+        seed = pick_seed(self._sampler.seed, self._sampler.stage, **place)
         picked: list[Task] = stage.curriculum.pick(
             position.curriculum, self._tasks, count=count, seed=seed
         )
