@@ -40,6 +40,7 @@ def test_at_most_the_stated_share_is_unknown_where_the_band_has_enough():
     assert kinds(BAND.pick(state, own, count=7, seed=1)) == {"new": 7}
     few = half.pick(state, own[:12], count=9, seed=1)  # two in the band: new ones fill up
     assert kinds(few) == {"new": 7, "old": 2}
+    assert len(set(ids(few))) == 9
 
 
 def test_tasks_outside_never_come_while_the_band_can_repeat_alone():

@@ -70,7 +70,7 @@ class SuccessBand(Component):
                     f"curriculum success_band: none of {len(tasks)} tasks has a rate in {band}"
                 )
             outside = []
-        first = max(math.ceil(self.unknown * count), count - len(inside))
+        first = math.ceil(self.unknown * count)
         outside.sort(key=lambda task: far[task.id] or 0.0)  # stable: ties stay least seen first
         return repeated(list(chain(unknown[:first], inside, unknown[first:], outside)), count)
 
