@@ -64,6 +64,22 @@ def value_at(schedule: Mapping[str, Any], iteration: int) -> Any:
     return round(value) if isinstance(start, int) and isinstance(end, int) else value
 
 
+def in_fractions(schedule: Mapping[str, Any]) -> dict[str, Any]:
+    """The schedule of a field that takes fractions: from 1 to 0 it passes 0.5, and does not round.
+
+    Of a whole-number field the ends stay whole numbers, and so does what lies between them.
+    """
+
+    def fraction(value: Any) -> Any:
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        return float(value) if whole else value
+
+    changed = {key: fraction(schedule[key]) for key in ("from", "to", "value") if key in schedule}
+    if "values" in schedule:
+        changed["values"] = [fraction(value) for value in schedule["values"]]
+    return {**schedule, **changed}
+
+
 def extremes(schedule: Mapping[str, Any]) -> list[Any]:
     """The values whose validity decides that of the whole schedule."""
     if schedule["schedule"] == "constant":

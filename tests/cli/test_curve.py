@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentrecipes.cli.curve import curve
+from agentrecipes.cli.curve import curve, strip
 
 
 def test_a_straight_line_fills_half_of_every_column_it_should():
@@ -48,3 +48,9 @@ def test_less_than_two_points_draw_nothing():
 def test_every_line_fits_in_eighty_columns(scores):
     text = curve(list(enumerate(scores)), title="score")
     assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_strip_has_a_column_for_what_falls_into_it():
+    # Four values in two columns: their means 0.25 and 0.5 are 4 and 8 eighths of the top, 0.5.
+    assert strip([0.0, 0.5, 0.5, 0.5], top=0.5, width=2) == "▄█"
+    assert strip([0.0, 0.001, 0.5], top=0.5, width=9) == " ▁█"

@@ -31,6 +31,8 @@ TESTS = {  # the first folder or file that a mutant's path starts with: where it
     "training/module": ("tests/training/test_pack.py", "tests/training/test_invariance.py"),
     "sampling/": ("tests/sampling",),
     "engines/draw": ("tests/engines/test_draw.py",),
+    "curricula/": ("tests/curricula",),
+    "schedules": ("tests/test_schedules.py",),
 }
 
 
@@ -695,5 +697,54 @@ MUTANTS: tuple[Mutant, ...] = (
             "top_p leaves out the token that reaches it",
         ),
         ("logits.float() / ways.temperature[:, None]", "logits.float()", "no temperature"),
+    ),
+    *_in(
+        "curricula/drawing.py",
+        ("times + extra", "times", "a task comes twice before the others come once"),
+        ("np.floor(ends + uniforms(key, 1)[0])", "np.floor(ends)", "the last kind gets the rest"),
+    ),
+    *_in(
+        "curricula/success_band.py",
+        ("(1 - self.memory) * mean", "self.memory * mean", "the present weighs as the past"),
+        ("newest - when)", "when)", "the oldest result weighs most"),
+        ("now - newest > self.retry", "now - newest >= self.retry", "it is forgotten too early"),
+        ("chain(unknown[:first], inside,", "chain(inside, unknown[:first],", "unknown comes last"),
+        ("unknown[first:], outside", "outside", "unknown tasks above the share are left out"),
+    ),
+    *_in(
+        "curricula/easy_to_hard.py",
+        ("self.over, len(levels) - 1)", "self.over, len(levels) - 2)", "the last never opens"),
+        ("level < reached)", "level > reached)", "harder levels stay in the draw"),
+    ),
+    *_in(
+        "curricula/stages.py",
+        ("phase.from_ <= done", "phase.from_ < done + 2", "a phase begins an iteration early"),
+    ),
+    *_in(
+        "curricula/solvable.py",
+        ("times < self.tries", "times <= self.tries", "one try too many"),
+        ("lowest >= self.full_from", "highest >= self.full_from", "solved once counts as easy"),
+        ("< self.easy)", "> self.easy)", "the share of easy tasks is what leaves"),
+    ),
+    *_in(
+        "curricula/hard_pool.py",
+        ("mean >= self.accept_from", "mean > self.accept_from", "nothing is ever accepted"),
+        ("times >= self.loops", "times > self.loops", "one loop too many"),
+    ),
+    *_in(
+        "curricula/replay_failures.py",
+        ("[-self.capacity :]", "[: self.capacity]", "the oldest failures stay"),
+        ("mean < self.below", "mean <= self.below", "what lies at the bound failed"),
+        ("if task not in results]", "]", "a solved task is still a failure"),
+    ),
+    *_in(
+        "curricula/weighted.py",
+        ("waits / [weight", "waits * [weight", "what weighs much comes last"),
+    ),
+    *_in(
+        "schedules.py",
+        ("0.5 * (1.0 - math.cos(math.pi * share))", "share", "a cosine is a line"),
+        ('iteration // schedule["every"]', '(iteration + 1) // schedule["every"]', "steps early"),
+        ("float(value) if whole else value", "value", "a fraction is rounded"),
     ),
 )

@@ -21,6 +21,7 @@ LIGHT = (
     ("show", RECIPE),
     ("list",),
     ("list", "reward"),
+    ("curriculum", RECIPE, "curriculum=success_band", "--iterations", "2"),
     ("schema",),
     ("new", "starter"),
     ("runs",),
@@ -54,7 +55,7 @@ def cpu_seconds(words, cwd):
     """Processor time of a command in a fresh process; other work on the machine hardly moves it."""
     before = os.times()
     subprocess.run(
-        [sys.executable, "-m", "agentrecipes.cli.main", *words],
+        [sys.executable, "-c", "from agentrecipes.cli.main import main; main()", *words],
         cwd=cwd,
         check=True,
         stdout=subprocess.DEVNULL,

@@ -34,6 +34,20 @@ def curve(points: Points, *, title: str, width: int = 80, height: int = 10) -> s
     return "\n".join(lines)
 
 
+def strip(values: Sequence[float], *, top: float, width: int) -> str:
+    """Values from 0 to `top` as one line of text, a column being the mean of what falls into it.
+
+    Anything above 0 is at least an eighth high.
+    """
+    columns = min(width, len(values))
+    cells = []
+    for column in range(columns):
+        first, end = column * len(values) // columns, (column + 1) * len(values) // columns
+        mean = sum(values[first:end]) / (end - first)
+        cells.append(EIGHTHS[0] if mean <= 0 else _cell(max(1.0, mean / top * 8)))
+    return "".join(cells)
+
+
 def _bounds(values: list[float]) -> tuple[float, float]:
     low, high = min(values), max(values)
     if low >= 0.0 and high <= 1.0:

@@ -40,6 +40,9 @@ COMMANDS = {
     "schema": Entry("schema", "schema", RECIPES, "Print the JSON Schema of recipes, for editors."),
     "new": Entry("new", "new", RECIPES, "Write a starter recipe, or a plug-in package."),
     "env": Entry("play", "play", PLAY, "Play a recipe's environment with a scripted agent."),
+    "curriculum": Entry(
+        "curriculum", "curriculum", PLAY, "Preview which tasks a recipe's curriculum picks when."
+    ),
     "score": Entry("score", "score", PLAY, "Score written transcripts with a recipe's rewards."),
     "runs": Entry("query", "runs", RUNS, "List the runs."),
     "query": Entry("query", "query", RUNS, "Ask one SELECT, or a named query, over all runs."),

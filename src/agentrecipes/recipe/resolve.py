@@ -129,8 +129,13 @@ def _spelled_out(name: str, data: Any, paths: Paths) -> dict[str, Any]:
     stage = Stage.model_validate({**typed, "name": name})
     raw, place = written(data, Place("recipe")), Place("recipe")
     spelled = written(stage.dump(), place)
-    for loc in (*changed, *(loc for loc, _ in schedules.find(data))):
+    for loc in changed:
         spelled = put(spelled, loc, lookup(raw, loc))
+    for loc, schedule in schedules.find(data):
+        node = lookup(spelled, loc)
+        fractions = node is not None and isinstance(node.value, float)
+        kept = schedules.in_fractions(schedule) if fractions else schedule
+        spelled = put(spelled, loc, written(kept, place))
     result: dict[str, Any] = plain(spelled)
     return result
 

@@ -203,6 +203,17 @@ class CurriculumSuite:
         assert state == before
         assert json.loads(json.dumps(state)) == state
 
+    def test_states_do_not_grow_with_the_iterations(self, curriculum: Curriculum) -> None:
+        state, sizes = self.state(curriculum), []
+        results = {task.id: number / 11 for number, task in enumerate(self.tasks())}
+        for iteration in range(40):
+            state = curriculum.observe(state, results)
+            sizes += [json.dumps(state).count(",")] if iteration in (9, 39) else []
+        assert sizes[0] == sizes[1]
+
+    def test_without_tasks_nothing_is_picked(self, curriculum: Curriculum) -> None:
+        assert curriculum.pick(self.state(curriculum), [], count=5, seed=1) == []
+
     def test_another_seed_gives_another_draw(self, curriculum: Curriculum) -> None:
         draws = [curriculum.pick({}, self.tasks(), count=6, seed=seed) for seed in range(20)]
         assert len({tuple(task.id for task in draw) for draw in draws}) > 1

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from agentrecipes.curricula.drawing import pick_seed
+from agentrecipes.errors import RunStopped
 from agentrecipes.numerics.streams import derive
 from agentrecipes.recipe.schema import Stage
 from agentrecipes.records import Batch, Scored, Task
@@ -164,10 +166,13 @@ class Collector:
     def _pick(self, stage: Stage, position: Position, *, count: int, rounds: int) -> list[Task]:
         if self._tasks is None:
             self._tasks = stage.environment.tasks("train")
-        seed = derive(self._sampler.seed, self._sampler.stage, position.iteration, "tasks", rounds)
+        place = {"iteration": position.iteration, "rounds": rounds}
+        seed = pick_seed(self._sampler.seed, self._sampler.stage, **place)
         picked: list[Task] = stage.curriculum.pick(
             position.curriculum, self._tasks, count=count, seed=seed
         )
+        if not picked:
+            raise RunStopped(f"the curriculum found nothing among {len(self._tasks)} tasks")
         return picked
 
     def _prepare(
