@@ -509,8 +509,13 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         ("room -= size", "room -= 0", "a micro-batch never fills up"),
         (
-            "members.setdefault(row.trajectory, []).append(number)",
-            "members.setdefault(number, []).append(number)",
+            "row.trajectory if row.group is None else row.group, []",
+            "row.trajectory, []",
+            "a group's rows are torn apart",
+        ),
+        (
+            "members.setdefault(row.trajectory if row.group is None",
+            "members.setdefault(number if row.group is None",
             "a trajectory's rows are torn apart",
         ),
         (
