@@ -69,9 +69,10 @@ class React(Component):
         text = pieces.one_turn(text, self.stop).removesuffix(STOP)
         lead, *split = LABEL.split(text)  # words, label, words, label, words, ...
         labels, bodies = split[::2], [body.strip() for body in split[1::2]]
+        thoughts = [lead.strip()]
         while labels[:1] == ["Thought"]:
-            lead, labels, bodies = f"{lead}\n{bodies[0]}", labels[1:], bodies[1:]
-        thought = lead.strip()
+            thoughts, labels, bodies = [*thoughts, bodies[0]], labels[1:], bodies[1:]
+        thought = "\n".join(filter(None, thoughts))
         if labels == ["Final Answer"]:
             answer = bodies[0]
             return (
