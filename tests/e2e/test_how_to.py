@@ -25,7 +25,13 @@ def block(language: str) -> str:
 
 
 LINES = block("sh").splitlines()
-SMALL = ["model=tiny", "iterations=1", "rollout.tasks=1", "rollout.group_size=2"]
+SMALL = [
+    "model={name: tiny, layers: 1}",
+    "tracking.backend=none",
+    "iterations=1",
+    "rollout.tasks=1",
+    "rollout.group_size=2",
+]
 SMALL += ["rollout.tokens_per_turn=8", "rollout.tokens=120", "evaluation.tasks=1"]
 SMALL += ["environment.instructions=none"]  # they are long for a model that writes byte by byte
 
