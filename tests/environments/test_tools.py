@@ -13,8 +13,8 @@ from pydantic import Field
 from agentrecipes.components import Component, build
 from agentrecipes.environments.callers import drawer
 from agentrecipes.environments.calling import Desk, Limits
-from agentrecipes.errors import TaskFailed
-from agentrecipes.records import Action, Call, Stop, ToolResult
+from agentrecipes.errors import RecipeError, TaskFailed
+from agentrecipes.records import Action, Call, Stop, Task, ToolResult
 from agentrecipes.testing.play import play
 from agentrecipes.testing.suites import EnvironmentSuite
 from agentrecipes.tools.schema import faults
@@ -229,3 +229,21 @@ def test_a_random_agent_draws_arguments_of_every_type():
     assert {call.arguments["a"] for call in calls} == {3, 4}
     assert any(action.answer == "seen3" for action in actions)
     assert 50 < len(calls) < 150
+
+
+def test_scripted_demonstrations_follow_the_listed_calls():
+    drawn = build("demonstrations", {"name": "scripted", "count": 12}).draw(tools(), 5)
+    assert [one.correct for one in drawn] == [True] * 12
+    assert all("<tool_response>" in one.turns[0][1] for one in drawn)
+
+
+@pytest.mark.parametrize("calls", [[{"tool": "f", "arguments": {}}], [["f"]], [[{"tool": "f"}]], 3])
+def test_calls_that_are_no_list_of_turns_are_the_data_s_fault(calls):
+    task = Task("t-1", "train", "Q?", ("4",), {"calls": calls})
+    with pytest.raises(RecipeError, match="the task 't-1': 'calls' is no list of turns"):
+        tools().oracle(task)
+
+
+def test_a_task_without_calls_or_gold_answers_can_still_be_played():
+    say = tools().oracle(Task("t", "train", "Q?"))
+    assert say(None) == Action("done", answer="unknown")

@@ -8,17 +8,28 @@ from random import Random
 from typing import Any
 
 from agentrecipes.environments.protocol import Agent
+from agentrecipes.errors import RecipeError
 from agentrecipes.records import Action, Call, Task
 
 WORD = re.compile(r"[^\W_]+")
 
 
 def listed_calls(task: Task) -> list[list[Call]]:
-    """The calls that ``Task.data["calls"]`` lists by turn: ``[[{"tool": …, "arguments": …}]]``."""
-    return [
-        [Call(str(one["tool"]), dict(one["arguments"])) for one in turn]
-        for turn in task.data.get("calls", ())
-    ]
+    """The calls that ``Task.data["calls"]`` lists by turn: ``[[{"tool": …, "arguments": …}]]``.
+
+    Raises:
+        RecipeError: it lists something else.
+    """
+    try:
+        return [
+            [Call(str(one["tool"]), dict(one["arguments"])) for one in turn]
+            for turn in task.data.get("calls", ())
+        ]
+    except (KeyError, TypeError, ValueError) as error:
+        raise RecipeError(
+            f"the task {task.id!r}: 'calls' is no list of turns. Write for each turn a list of "
+            '{"tool": NAME, "arguments": {…}}, or leave calls out'
+        ) from error
 
 
 def follower(task: Task, *, calls_per_turn: int, max_turns: int) -> Agent:

@@ -169,7 +169,7 @@ def _literal(node: ast.expr) -> Any:
         case ast.Constant(value=str() | bool() | int() | float() | None as value):
             return value
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
-            return -value
+            return -value if type(value) is not bool else _no_literal()
         case ast.List(elts=items) | ast.Tuple(elts=items):
             return [_literal(item) for item in items]
         case ast.Dict(keys=keys, values=values):
@@ -177,6 +177,10 @@ def _literal(node: ast.expr) -> Any:
             if not all(isinstance(name, str) for name in names) or len({*names}) != len(names):
                 raise ValueError(NOT_PLAIN)
             return dict(zip(names, map(_literal, values), strict=True))
+    return _no_literal()
+
+
+def _no_literal() -> Any:
     raise ValueError(NOT_PLAIN)
 
 
