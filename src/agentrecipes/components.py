@@ -134,14 +134,14 @@ def plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def component(kind: str) -> Callable[[type[C]], type[C]]:
-    """Register a part of `kind` under the name of the file that defines it."""
+def component(kind: str, *, name: str | None = None) -> Callable[[type[C]], type[C]]:
+    """Register a part of `kind` under the name of the file that defines it, or under `name`."""
     if kind not in FOLDER:
         raise ValueError(f"no kind of part is called {kind!r}. Known: {', '.join(FOLDER)}.")
 
     def register(cls: type[C]) -> type[C]:
         cls.kind = kind
-        cls.part_name = cls.__module__.rpartition(".")[2]
+        cls.part_name = name or cls.__module__.rpartition(".")[2]
         _found[kind, cls.part_name] = cls
         return cls
 

@@ -11,9 +11,9 @@ from agentrecipes.components import build
 from agentrecipes.curricula.uniform import Uniform
 from agentrecipes.datasets.world import World
 from agentrecipes.protocols.search_tags import SearchTags
-from agentrecipes.records import Action, Message, Stop
+from agentrecipes.records import Action, Call, Message, Stop, ToolResult
 from agentrecipes.retrievers.bm25 import Bm25
-from agentrecipes.testing import suites
+from agentrecipes.testing import ToolSuite, suites
 from agentrecipes.testing.play import play
 
 
@@ -64,11 +64,29 @@ class Unsteady(Bm25):
         return super().open(tuple(reversed(corpus)))
 
 
+class Moody:
+    """A tool that says something else each time, and accepts anything."""
+
+    calls = 0
+    schema: ClassVar = {"name": "moody", "description": "d", "parameters": {"type": "object"}}
+
+    async def call(self, arguments):
+        self.calls += 1
+        return ToolResult(Call("moody", {}), str(self.calls))
+
+
 class Same(World):
     """A dataset whose dev tasks are its training tasks."""
 
     def tasks(self, split):
         return super().tasks("train")
+
+
+class MoodySuite(ToolSuite):
+    good: ClassVar = {}
+
+
+SUITES = {**vars(suites), "ToolSuite": MoodySuite}
 
 
 def environment():
@@ -94,6 +112,7 @@ def environment():
             IndexError,
         ),
         ("RetrieverSuite", "ties_keep_the_order_of_the_corpus", Unsteady(), AssertionError),
+        ("ToolSuite", "the_same_call_gives_the_same_result", Moody(), AssertionError),
         (
             "DatasetSuite",
             "the_splits_share_no_id_and_every_task_knows_its_split",
@@ -105,7 +124,7 @@ def environment():
 def test_a_broken_part_fails_its_suite(suite, check, part, error):
     part = part(environment()) if part is Telling else part
     with pytest.raises(error):
-        getattr(getattr(suites, suite)(), f"test_{check}")(part)
+        getattr(SUITES[suite](), f"test_{check}")(part)
 
 
 def test_suites_are_offered_by_the_package_of_checks():

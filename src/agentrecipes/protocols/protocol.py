@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Protocol
 
 from agentrecipes.records import Action, ToolResult
 
+Described = str | Mapping[str, Any]
+"""A tool as instructions speak of it: its name alone, or its schema (`Tool.schema`)."""
+
 
 class ActionProtocol(Protocol):
-    """How a policy writes its calls and answers, and how it is shown what came back."""
+    """How a policy writes its calls and answers, and how it is shown what came back.
+
+    One that can call a single tool names it in a class attribute ``only_tool``.
+    """
 
     @property
     def stop(self) -> tuple[str, ...]:
@@ -21,7 +27,7 @@ class ActionProtocol(Protocol):
         """``inline``: the observation goes on in the assistant's message; else it is a message."""
         ...
 
-    def system(self, tools: Sequence[str]) -> str:
+    def system(self, tools: Sequence[Described]) -> str:
         """Instructions for a model that has not been taught this protocol."""
         ...
 

@@ -16,6 +16,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from agentrecipes.components import Component, component
+from agentrecipes.protocols.protocol import Described
 from agentrecipes.records import Action, Call, Passage, ToolResult
 
 TAG = re.compile(r"</?(?:think|search|information|answer)>")
@@ -44,8 +45,9 @@ class SearchTags(Component):
 
     stop: ClassVar[tuple[str, ...]] = ("</search>", "</answer>")
     observation_role: ClassVar[Literal["inline"]] = "inline"
+    only_tool: ClassVar[str] = "search"
 
-    def system(self, tools: Sequence[str]) -> str:
+    def system(self, tools: Sequence[Described]) -> str:
         """Instructions for a model that has not been taught; the only tool is search."""
         several = self.queries_per_turn > 1
         lines = [

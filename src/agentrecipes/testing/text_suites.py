@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from agentrecipes.protocols.protocol import ActionProtocol
 from agentrecipes.records import Action, Call, Passage, ToolResult
@@ -36,17 +37,30 @@ MALFORMED = (
 )  # over forty texts that no protocol was made for
 
 
+def suited(actions: Sequence[Action], protocol: ActionProtocol) -> list[Action]:
+    """`actions` with searches turned into calls of the one tool that `protocol` can call."""
+    only = getattr(protocol, "only_tool", "search")
+    name = "code" if only == "python" else "query"
+
+    def turned(call: Call) -> Call:
+        if only == "search" or call.tool != "search":
+            return call
+        return Call(only, {name: call.arguments["query"]})
+
+    return [replace(action, calls=tuple(map(turned, action.calls))) for action in actions]
+
+
 class ProtocolSuite:
     """Fixture: ``protocol``. Override `actions` for what only your protocol can write."""
 
     def actions(self) -> Sequence[Action]:
-        """Valid actions that any protocol can write."""
+        """Valid actions that any protocol can write; calls go to its `only_tool`, if it has one."""
         queries = ("capital of France", "Ünïcode ñ 東京", "2 + 2", "X 's author", "a, b")
         searches = [Action("think first", (Call("search", {"query": text}),)) for text in queries]
         return [*searches, Action("I know it", answer="Paris"), Action("so", answer="2 of 3: a, b")]
 
     def test_what_is_written_is_read_back(self, protocol: ActionProtocol) -> None:
-        for action in self.actions():
+        for action in suited(self.actions(), protocol):
             assert protocol.parse(protocol.write(action)) == action
 
     def test_malformed_text_is_an_action_and_never_an_exception(
@@ -59,7 +73,7 @@ class ProtocolSuite:
             assert action.valid != bool(action.error)
 
     def test_every_prefix_of_a_written_action_is_read(self, protocol: ActionProtocol) -> None:
-        for action in self.actions():
+        for action in suited(self.actions(), protocol):
             text = protocol.write(action)
             for end in range(len(text)):
                 assert isinstance(protocol.parse(text[:end]), Action)
