@@ -8,7 +8,15 @@ from tests.rewards.views import played
 from agentrecipes.components import build, names
 from agentrecipes.testing.suites import RewardSuite
 
-NEEDED = {}  # the fields that parts cannot do without
+HIT = {"name": "progress", "of": "gold"}  # one value for each turn
+NEEDED = {  # the fields that parts cannot do without
+    "gate": {"when": "format_valid", "then": [HIT, "exact_match"], "else": -1},
+    "product": {"of": [HIT, "exact_match"]},
+    "minimum": {"of": [HIT, "format_valid"]},
+    "maximum": {"of": [HIT, "format_valid"]},
+    "clip": {"of": HIT, "high": 0.5},
+    "mix": {"of": HIT, "rest": "exact_match"},
+}
 
 
 @pytest.fixture(params=names("reward"))

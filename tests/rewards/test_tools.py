@@ -17,13 +17,7 @@ from agentrecipes.rewards.tool_cost import ToolCost
 from agentrecipes.rewards.tool_overlap import ToolOverlap, Wanted, wanted_calls
 from agentrecipes.schedules import value_at
 
-TABLES = st.tuples(st.integers(1, 4), st.integers(1, 4)).flatmap(
-    lambda size: st.lists(
-        st.lists(st.floats(0, 5), min_size=size[1], max_size=size[1]),
-        min_size=size[0],
-        max_size=size[0],
-    )
-)
+NUMBERS = st.lists(st.integers(0, 9), min_size=12, max_size=12)
 SEARCH_OR_ADD = [{"search": {"query": ["Rome", "rome"]}}, {"add": {"a": [1], "b": [2]}}]
 
 
@@ -113,12 +107,13 @@ def test_what_was_wanted_in_another_form_is_null(truth):
     assert overlap(truth, "f") is None
 
 
-@given(TABLES)
-def test_the_best_pairing_equals_the_best_of_all_pairings(table):
-    wide = table if len(table) <= len(table[0]) else list(zip(*table, strict=True))
+@given(NUMBERS, st.sampled_from([1, 2, 3, 4, 6, 12]))
+def test_the_best_pairing_equals_the_best_of_all_pairings(numbers, width):
+    table = [numbers[start : start + width] for start in range(0, 12, width)]
+    wide = table if len(table) <= width else list(zip(*table, strict=True))
     ways = permutations(range(len(wide[0])), len(wide))
     best = max(sum(row[c] for row, c in zip(wide, way, strict=True)) for way in ways)
-    assert best_total(table) == close(best)
+    assert best_total(table) == best
 
 
 def test_nothing_to_pair_is_worth_nothing():

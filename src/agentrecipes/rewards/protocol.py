@@ -42,8 +42,8 @@ class View:
 class Reward(Protocol):
     """A number for a trajectory, or one per turn; null where it cannot be computed.
 
-    A part may say by ``gives`` which of the two it is: "trajectory" or "turn". Without it a recipe
-    cannot be told that its ``scope`` has no effect. The properties may be class variables.
+    A part may say by ``gives`` which of the two it is: "trajectory" or "turn". Without it its lists
+    count turn by turn whatever a recipe's ``scope`` says. The properties may be class variables.
     """
 
     @property
