@@ -36,7 +36,8 @@ class Product(Component):
     @property
     def range(self) -> Range:
         """The products of the ends."""
-        return reduce(times, (part.range for part in self.of))
+        ranges: list[Range] = [part.range for part in self.of]
+        return reduce(times, ranges)
 
     def score(self, view: View) -> Value | None:
         """One number, or one per turn."""
