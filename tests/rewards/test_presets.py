@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -140,3 +141,13 @@ def test_two_gates_are_told_apart_by_what_they_are_called(write):
     assert (problem.code, problem.path) == ("duplicate_name", "rewards[1]")
     [stage] = load(write(f"[{gate}, {named}]")).stages
     assert [entry.label for entry in stage.rewards] == ["gate", "strict"]
+
+
+def test_the_page_on_rewards_shows_a_recipe_that_is_right_and_every_preset(write):
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "rewards.md").read_text("utf-8")
+    [block] = re.findall(r"```yaml\nrewards:\n(.*?)```", page, re.DOTALL)
+    recipe, problems = check(write(f"\n{block}"))
+    assert problems == []
+    [stage] = recipe.stages
+    assert [entry.label for entry in stage.rewards] == ["gate", "length", "tool_bonus", "lookups"]
+    assert all(f"`{preset}`" in page for preset in presets())

@@ -49,6 +49,12 @@ def test_a_number_counts_on_the_last_turn_and_a_list_turn_by_turn():
     assert found.problems == ()
 
 
+def test_a_view_counts_what_the_policy_sampled_turn_by_turn():
+    assert VIEW.tokens == tuple(len(turn.action) for turn in TRAJECTORY.turns) == (3, 3)
+    length = RewardEntry(part={"name": "length", "max": 8, "buffer": 4})
+    assert score_view(VIEW, [length]).total == -0.5  # six tokens, two beyond 8 - 4
+
+
 def test_a_list_can_be_told_to_count_on_the_last_turn():
     part = SaysByTurn(value=[0.25, -0.5])
     whole = RewardEntry(part=part, scope="trajectory", **{"as": "whole"})

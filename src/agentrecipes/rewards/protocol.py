@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from agentrecipes.records import Call, Stop, Task, Trajectory
@@ -21,7 +21,8 @@ class View:
     valid: tuple[bool, ...]  # by turn: the action could be read
     answer: str | None
     stop: Stop
-    tokens: tuple[int, ...] | None = None  # the policy's, by turn; None where none were counted
+    # The policy's tokens, by turn; None where text was written. What was said is the same.
+    tokens: tuple[int, ...] | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, trajectory: Trajectory) -> View:
