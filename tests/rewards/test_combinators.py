@@ -13,7 +13,7 @@ from tests.tolerances import FLOAT64
 
 from agentrecipes.components import Component, build
 from agentrecipes.recipe.schema import RewardEntry
-from agentrecipes.rewards.algebra import Weighted, computed
+from agentrecipes.rewards.algebra import WeightedReward, computed
 from agentrecipes.rewards.clip import Clip
 from agentrecipes.rewards.gate import Gate
 from agentrecipes.rewards.maximum import Maximum
@@ -62,7 +62,7 @@ def gate(when, then, otherwise=-1.0, at_least=1.0):
 
 
 def heavy(value, weight):
-    return Weighted(part=says(value), weight=weight)
+    return WeightedReward(part=says(value), weight=weight)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_what_leaves_its_range_inside_is_null_and_named_from_the_outside_in():
     assert found.problems == (
         "kept could not be computed: says gave 7.0, outside its range [-1, 1]",
     )
-    nested = RewardEntry(part=gate(says(1.0), (Weighted(part=Clip(of=says(None), low=0.0)),)))
+    nested = RewardEntry(part=gate(says(1.0), (WeightedReward(part=Clip(of=says(None), low=0.0)),)))
     masked = score_view(VIEW, [nested.model_copy(update={"missing": "mask"})])
     assert masked.masked
     assert masked.problems == (
@@ -192,7 +192,7 @@ def _between(ends: list[float], shares: Any) -> Any:
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no bug
 @given(PARTS, PARTS, st.integers(0, 9).map(lambda n: n / 9), SEVENTHS)
 def test_every_combination_lies_in_the_range_that_is_derived_for_it(one, other, share, weight):
-    weighted = (Weighted(part=one, weight=weight), Weighted(part=other, weight=share))
+    weighted = (WeightedReward(part=one, weight=weight), WeightedReward(part=other, weight=share))
     for part in (
         gate(one, weighted, otherwise=share, at_least=weight),
         gate(one, weighted, otherwise=weighted, at_least=weight),

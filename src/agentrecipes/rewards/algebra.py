@@ -21,7 +21,7 @@ Value = float | list[float]
 Range = tuple[float, float]
 
 
-class Weighted(Fields):
+class WeightedReward(Fields):
     """A reward inside another, with its weight: ``{name: token_f1, weight: 0.5}``."""
 
     part: Held

@@ -13,7 +13,7 @@ from agentrecipes.rewards.algebra import (
     Held,
     Range,
     Value,
-    Weighted,
+    WeightedReward,
     added,
     added_range,
     computed,
@@ -26,7 +26,7 @@ from agentrecipes.rewards.algebra import (
 )
 from agentrecipes.rewards.protocol import Gives, View
 
-Sum = Annotated[tuple[Weighted, ...], Field(min_length=1)]
+Sum = Annotated[tuple[WeightedReward, ...], Field(min_length=1)]
 Number = Annotated[float, Strict(), Field(allow_inf_nan=False)]
 
 
@@ -62,10 +62,10 @@ class Gate(Component):
         return hull(self._range(side) for side in (self.then, self.else_))
 
     @property
-    def _otherwise(self) -> tuple[Weighted, ...]:
+    def _otherwise(self) -> tuple[WeightedReward, ...]:
         return self.else_ if isinstance(self.else_, tuple) else ()
 
-    def _range(self, side: float | tuple[Weighted, ...]) -> Range:
+    def _range(self, side: float | tuple[WeightedReward, ...]) -> Range:
         if not isinstance(side, tuple):
             return side, side
         return added_range([(each.part, each.weight) for each in side])
