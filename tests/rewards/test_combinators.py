@@ -140,6 +140,25 @@ def test_deep_dx_s_sum_is_expressible():
     assert gate(says(1.0), then, otherwise=0.0).score(VIEW) == close(0.975)
 
 
+@pytest.mark.parametrize(
+    ("answer", "calls", "action", "expected"),
+    [
+        ("red fox fox fox", ["search", "python"], "fine", 2 / 3 + 0.1),  # precision 1/2, recall 1
+        ("red fox fox fox", ["search"], "fine", 2 / 3),
+        ("hen", ["search", "python"], "fine", 0.0),
+        ("red fox", ["search", "python"], "broken", -1.0),
+    ],
+)
+def test_arpo_s_reward_is_expressible(answer, calls, action, expected):
+    # -1 if ill-formed, else F1, and 0.1 more if F1 > 0 and both tools were used
+    both = [{"name": "tool_bonus", "each": 1.0, "tools": [tool]} for tool in ("search", "python")]
+    bonus = {"name": "gate", "when": "token_f1", "at_least": 1e-6, "else": 0}
+    bonus |= {"then": [{"name": "product", "of": both}], "weight": 0.1}
+    arpo = {"name": "gate", "when": "format_valid", "else": -1, "then": ["token_f1", bonus]}
+    view = played((action, "", calls), golds=("red fox",), answer=answer)
+    assert build("reward", arpo).score(view) == close(expected)
+
+
 def test_what_leaves_its_range_inside_is_null_and_named_from_the_outside_in():
     wrong = RewardEntry(part=Clip(of=says(7.0), high=0.5), **{"as": "kept"})
     found = score_view(VIEW, [wrong])

@@ -151,3 +151,18 @@ def test_the_page_on_rewards_shows_a_recipe_that_is_right_and_every_preset(write
     [stage] = recipe.stages
     assert [entry.label for entry in stage.rewards] == ["gate", "length", "tool_bonus", "lookups"]
     assert all(f"`{preset}`" in page for preset in presets())
+
+
+def test_a_length_is_no_problem_of_a_stage_that_scores_nothing(write):
+    path = write("[exact_match, {name: length, max: 4096, buffer: 1024}]")
+    stages = """\
+stages:
+  - {name: imitate, algorithm: sft, demonstrations: scripted, steps: 10}
+  - {name: reinforce, algorithm: grpo, iterations: 10, rollout: {tokens: TOKENS}}
+"""
+    one = path.read_text().partition("algorithm")[0]
+    found = []
+    for tokens in ("8192", "2048"):
+        path.write_text(one + stages.replace("TOKENS", tokens))
+        found.append([(problem.code, problem.path) for problem in check(path)[1]])
+    assert found == [[], [("no_effect", "rewards[1].max")]]

@@ -38,7 +38,9 @@ class Length(Component):
             found = f"a buffer of {self.buffer} does not fit below max: {self.max}"
             yield Problem("contradiction", "buffer", found, f"Write at most {self.max}.")
         most = stage.rollout.tokens
-        if self.count == "tokens" and self.max - self.buffer >= most:
+        needs = getattr(stage.algorithm, "needs", None)
+        scores = not getattr(needs, "demonstrations", False)  # a stage that reads data does not
+        if scores and self.count == "tokens" and self.max - self.buffer >= most:
             found = (
                 f"length has no effect: it begins at {self.max - self.buffer} tokens, "
                 f"and rollout.tokens ends a trajectory at {most}"

@@ -16,7 +16,8 @@ class Progress(Component):
     ``supporting``: of three supporting passages, a turn that finds two gets 2/3 and one that finds
     them again 0. ``gold``: 1 for the first turn that shows a gold answer. The sum over turns is in
     [0, 1], so that searching on does not pay. A supporting passage is known by its title
-    (``supporting_titles`` of the task); null without titles, or gold answers.
+    (``supporting_titles`` of the task), which counts where another passage mentions it too. Null
+    without titles, or gold answers.
     """
 
     of: Needed = "supporting"

@@ -13,9 +13,9 @@ from agentrecipes.rewards.protocol import Gives, View
 class RetrievalHit(Component):
     """``gold``: 1 if an observation shows a gold answer, else 0. ``supporting``: the share shown.
 
-    A supporting passage is known by its title (``supporting_titles`` of the task). Both are
-    compared after normalisation and as whole words, where Search-R1 takes parts of words too. Null
-    without gold answers, or titles.
+    A supporting passage is known by its title (``supporting_titles`` of the task), which counts
+    where another passage mentions it too. Both are compared after normalisation and as whole words,
+    where Search-R1 takes parts of words too. Null without gold answers, or titles.
     """
 
     of: Needed = "gold"
