@@ -66,6 +66,25 @@ def test_every_reference_leads_somewhere():
     assert {"stage", "overlay", "schedule", "reward_entry"} <= wanted
 
 
+def test_a_reward_inside_another_may_have_a_weight_beside_its_own_fields():
+    definitions = recipe_schema()["$defs"]
+    rewards = {
+        part["properties"]["name"]["const"]: part for part in definitions["reward"]["anyOf"][1:]
+    }
+    inside = {"$ref": "#/$defs/weighted_reward"}
+    assert rewards["gate"]["properties"]["then"]["items"] == inside
+    assert rewards["gate"]["properties"]["else"]["anyOf"][1]["items"] == inside
+    assert "weight" not in rewards["token_f1"]["properties"]
+    _, *held = definitions["weighted_reward"]["anyOf"]
+    assert all(set(part["properties"]) >= {"name", "weight"} for part in held)
+    assert not any("scope" in part["properties"] for part in held)
+
+
+def test_a_name_in_place_of_rewards_is_a_shipped_preset():
+    options = recipe_schema()["properties"]["rewards"]["anyOf"]
+    assert "search_r1_v03" in options[1]["enum"]
+
+
 def test_a_profile_may_change_a_part_without_naming_it():
     overlay = recipe_schema()["$defs"]["overlay"]["properties"]
     assert {"type": "object", "not": {"required": ["name"]}} in overlay["environment"]["anyOf"]

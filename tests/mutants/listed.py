@@ -612,8 +612,8 @@ MUTANTS: tuple[Mutant, ...] = (
             "the loss is divided by the number of micro-batches",
         ),
         (
-            "values = (\n            self.value_head(picked)[:, 0].float()",
-            "values = (\n            self.value_head(picked.detach())[:, 0].float()",
+            "self.value_head(picked.detach() if self._detached else picked)",
+            "self.value_head(picked.detach())",
             "the value loss does not reach the model",
         ),
     ),

@@ -26,6 +26,12 @@ class Says(Component):
         return self.value
 
 
+class SaysByTurn(Says):
+    """The same, of a part that says that it gives one value for each turn."""
+
+    gives: ClassVar[str] = "turn"
+
+
 TRAJECTORY, _ = play_texts("look door !", "say yes !")
 VIEW = View.of(TRAJECTORY)
 
@@ -41,6 +47,28 @@ def test_a_number_counts_on_the_last_turn_and_a_list_turn_by_turn():
     assert found.per_turn == (0.5, -0.5)
     assert found.total == 0.0
     assert found.problems == ()
+
+
+def test_a_view_counts_what_the_policy_sampled_turn_by_turn():
+    assert VIEW.tokens == tuple(len(turn.action) for turn in TRAJECTORY.turns) == (3, 3)
+    length = RewardEntry(part={"name": "length", "max": 8, "buffer": 4})
+    assert score_view(VIEW, [length]).total == -0.5  # six tokens, two beyond 8 - 4
+
+
+def test_a_list_can_be_told_to_count_on_the_last_turn():
+    part = SaysByTurn(value=[0.25, -0.5])
+    whole = RewardEntry(part=part, scope="trajectory", **{"as": "whole"})
+    by_turn = RewardEntry(part=part, weight=2.0)
+    assert score_view(VIEW, [whole]).per_turn == (0.0, -0.25)
+    assert score_view(VIEW, [whole, by_turn]).per_turn == (0.5, -1.25)
+    assert score_view(VIEW, [whole, by_turn]).total == -0.75
+
+
+def test_an_entry_spells_out_the_scope_of_a_part_that_says_what_it_gives():
+    scopes = [RewardEntry(part=name).dump()["scope"] for name in ("progress", "exact_match")]
+    assert scopes == ["turn", "trajectory"]
+    assert entry(1.0).scope == "trajectory"
+    assert RewardEntry(part="progress", scope="trajectory").scope == "trajectory"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from playground import House
 from agentrecipes.errors import RecipeError
 from agentrecipes.records import Call, Stop
 from agentrecipes.rollout.score import read_transcripts
+from agentrecipes.rollout.transcripts import view_of
 
 LINE = {
     "id": "one",
@@ -42,6 +43,13 @@ def test_how_a_transcript_ended_is_read_from_its_last_action(actions, stop):
     assert (view.stop, view.answer) == (stop, None)
 
 
+def test_tokens_are_known_if_every_turn_says_them():
+    turns = [{"action": "look door !", "tokens": 3}, {"action": "say yes !", "tokens": 2}]
+    partly = [turns[0], {"action": "say yes !"}]
+    views = [view_of({**LINE, "turns": each}, House()) for each in (turns, partly)]
+    assert [view.tokens for view in views] == [(3, 2), None]
+
+
 def test_every_broken_line_is_named(tmp_path):
     path = tmp_path / "some.jsonl"
     broken = [
@@ -52,13 +60,15 @@ def test_every_broken_line_is_named(tmp_path):
         '{"task": {}, "turns": [{"action": 3}]}',
         '{"task": {"golden_answers": "x"}, "turns": []}',
         '{"task": {}, "turns": [{"action": "x", "observation": 1}]}',
+        '{"task": {}, "turns": [{"action": "x", "tokens": true}]}',
     ]
     path.write_text("\n".join([json.dumps(LINE), *broken]))
     with pytest.raises(RecipeError) as caught:
         read_transcripts(path, House())
     problems = sorted(caught.value.problems, key=lambda problem: problem.line)
-    assert [problem.line for problem in problems] == list(range(2, 9))
+    assert [problem.line for problem in problems] == list(range(2, 10))
     said = ["not JSON", "an object with id", "'task'", "'turns' must", "turns[0]", "golden", "null"]
+    said.append("'turns[0].tokens' must be a whole number")
     for problem, word in zip(problems, said, strict=True):
         assert word in problem.message
         assert problem.file == str(path)

@@ -11,12 +11,19 @@ from agentrecipes.cli.arguments import Parts, add_parts
 from agentrecipes.cli.fields import comments_of, constraints
 from agentrecipes.cli.output import emit_json
 from agentrecipes.components import FOLDER, Component, Fields, PartOf, find, names
+from agentrecipes.recipe.presets import presets
 from agentrecipes.recipe.schema import RecipeFields, RewardEntry, Stage
+from agentrecipes.rewards.algebra import WeightedReward
 from agentrecipes.schedules import KEYS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 SCALARS = {int: "integer", float: "number", str: "string", bool: "boolean", type(None): "null"}
 SCHEDULE = "#/$defs/schedule"
+ENTRIES: Mapping[type[Fields], str] = {
+    RewardEntry: "reward_entry",
+    WeightedReward: "weighted_reward",
+}
+"""Records whose fields stand beside those of the reward that they hold."""
 Schema = dict[str, Any]
 
 
@@ -46,7 +53,7 @@ def recipe_schema() -> Schema:
         "$defs": {
             "schedule": {"oneOf": [_schedule(kind) for kind in sorted(KEYS)]},
             **{kind: _kind(kind) for kind in sorted(FOLDER)},
-            "reward_entry": _reward_entry(),
+            **{name: _entry(cls) for cls, name in ENTRIES.items()},
             "stage": {**stage, "properties": _stage_properties(named=True), "required": ["name"]},
             "overlay": {**stage, "properties": _overlay(top)},
         },
@@ -66,7 +73,7 @@ def _stage_properties(named: bool = False) -> Schema:
     found["rewards"] = {
         "anyOf": [
             {"type": "array", "items": {"$ref": "#/$defs/reward_entry"}, "minItems": 1},
-            {"type": "string", "description": "a preset"},
+            {"enum": presets(), "description": "a preset"},
         ]
     }
     return {**({"name": {"type": "string"}} if named else {}), **found}
@@ -106,8 +113,9 @@ def required(cls: type[Fields]) -> list[str]:
     return [info.alias or key for key, info in cls.model_fields.items() if info.is_required()]
 
 
-def _reward_entry() -> Schema:
-    beside = _properties(RewardEntry, scheduled=True)
+def _entry(cls: type[Fields]) -> Schema:
+    """A reward with the fields of `cls` beside its own."""
+    beside = _properties(cls, scheduled=True)
     del beside["part"]
     known = names("reward")
     parts = [part_schema(find("reward", name), beside) for name in known]
@@ -160,8 +168,8 @@ def _type(annotation: Any, metadata: Sequence[Any], scheduled: bool) -> Schema:
 
 
 def _record(cls: type[Fields], scheduled: bool) -> Schema:
-    if cls is RewardEntry:
-        return {"$ref": "#/$defs/reward_entry"}
+    if cls in ENTRIES:
+        return {"$ref": f"#/$defs/{ENTRIES[cls]}"}
     value: Schema = {
         "type": "object",
         "properties": _properties(cls, scheduled),

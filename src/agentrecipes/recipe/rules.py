@@ -61,6 +61,7 @@ def stage_problems(resolved: Resolved) -> Iterator[Problem]:
     yield from _whole_matrices(case)
     yield from _tokens(case)
     yield from _labels(case)
+    yield from _scopes(case)
     yield from _evaluation(case)
     yield from _dataset_fields(case)
     yield from _own_rules(case)
@@ -149,6 +150,17 @@ def _labels(case: Case) -> Iterator[Problem]:
             problem = Problem("duplicate_name", "", found, "Tell them apart: `as: another_name`.")
             yield case.at(("rewards", index), problem)
         seen.add(entry.label)
+
+
+def _scopes(case: Case) -> Iterator[Problem]:
+    for index, entry in enumerate(case.stage.rewards):
+        gives = getattr(entry.part, "gives", None)
+        if entry.scope == "token" or (entry.scope == "turn" and gives == "trajectory"):
+            by = "one value per turn" if gives == "turn" else "one number for the trajectory"
+            found = f"scope: {entry.scope} has no effect: {entry.part.part_name} gives {by}"
+            hint = "Leave it out; a number counts on the last turn."
+            problem = Problem("no_effect", "", found, hint)
+            yield case.at(("rewards", index, "scope"), problem, key=True)
 
 
 def _evaluation(case: Case) -> Iterator[Problem]:

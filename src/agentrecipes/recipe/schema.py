@@ -18,6 +18,16 @@ Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Rate = Annotated[float, Field(gt=0.0, le=1.0)]
 
 
+def beside(data: Any, own: set[str]) -> Any:
+    """``{part, …}`` from an entry in which a part's fields stand beside the `own` ones."""
+    if isinstance(data, Component | str):
+        return {"part": data}
+    if not isinstance(data, dict) or "part" in data:
+        return data
+    part = {key: value for key, value in data.items() if key not in own}
+    return {"part": part, **{key: value for key, value in data.items() if key in own}}
+
+
 class RewardEntry(Fields):
     """A reward and its share of the return; the return is the weighted sum.
 
@@ -26,20 +36,23 @@ class RewardEntry(Fields):
 
     part: Annotated[Any, PartOf("reward")]
     weight: float = 1.0
-    scope: Literal["trajectory", "turn", "token"] = "trajectory"
+    scope: Literal["trajectory", "turn", "token"] | None = (
+        None  # trajectory: one number, on the last turn; turn: one for each; null: as the part does
+    )
     missing: Literal["drop", "mask", "stop"] = "drop"  # what a null does to its trajectory
     as_: Annotated[str | None, Field(alias="as")] = None  # tells two parts of one name apart
 
     @model_validator(mode="before")
     @classmethod
     def _split(cls, data: Any) -> Any:
-        if isinstance(data, Component | str):
-            return {"part": data}
-        if not isinstance(data, dict) or "part" in data:
-            return data
-        own = {"weight", "scope", "missing", "as"}
-        part = {key: value for key, value in data.items() if key not in own}
-        return {"part": part, **{key: value for key, value in data.items() if key in own}}
+        return beside(data, {"weight", "scope", "missing", "as"})
+
+    @model_validator(mode="after")
+    def _as_the_part_does(self) -> RewardEntry:
+        """Spell out the scope, so that a recipe shows it."""
+        if self.scope is None:
+            object.__setattr__(self, "scope", getattr(self.part, "gives", "trajectory"))
+        return self
 
     @property
     def label(self) -> str:

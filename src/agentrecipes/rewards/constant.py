@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import ClassVar
 
 from agentrecipes.components import Component, component
-from agentrecipes.rewards.protocol import View
+from agentrecipes.rewards.protocol import Gives, View
 
 
 @component("reward")
@@ -15,8 +14,13 @@ class Constant(Component):
 
     value: float = 1.0
 
-    range: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
     reads: ClassVar[frozenset[str]] = frozenset()
+    gives: ClassVar[Gives] = "trajectory"
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The value alone."""
+        return self.value, self.value
 
     def score(self, view: View) -> float:
         """The value."""

@@ -6,7 +6,7 @@ import re
 from typing import ClassVar
 
 from agentrecipes.components import Component, component
-from agentrecipes.rewards.protocol import View
+from agentrecipes.rewards.protocol import Gives, View
 
 TAG = re.compile(r"(</?(?:think|search|information|answer)>)")
 
@@ -24,6 +24,7 @@ class FormatTags(Component):
 
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     reads: ClassVar[frozenset[str]] = frozenset()
+    gives: ClassVar[Gives] = "trajectory"
 
     def score(self, view: View) -> float:
         """In [0, 1]; looks at the policy's own text alone."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from agentrecipes.numerics.answer_text import normalise
 
-__all__ = ["matches", "normalise", "overlap"]
+__all__ = ["holds", "matches", "normalise", "overlap", "tellable"]
 
 VERDICTS = frozenset({"yes", "no", "noanswer"})  # half right is wrong where one of these is meant
 
@@ -16,6 +16,17 @@ def matches(answer: str, golds: Sequence[str], *, ignore_articles: bool = True) 
     """Whether `answer` is one of `golds` after normalisation."""
     own = normalise(answer, ignore_articles=ignore_articles)
     return any(own == normalise(gold, ignore_articles=ignore_articles) for gold in golds)
+
+
+def tellable(golds: Sequence[str], *, ignore_articles: bool = True) -> list[str]:
+    """The golds, normalised, without those of which nothing is left: they are in every text."""
+    normal = (normalise(gold, ignore_articles=ignore_articles) for gold in golds)
+    return [gold for gold in dict.fromkeys(normal) if gold]
+
+
+def holds(text: str, gold: str, *, whole_words: bool) -> bool:
+    """Whether normalised `text` has the normalised `gold` in it, anywhere or as whole words."""
+    return f" {gold} " in f" {text} " if whole_words else gold in text
 
 
 def overlap(answer: str, gold: str, *, ignore_articles: bool = True) -> float:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
 
 from agentrecipes.records import Call, Stop, Task, Trajectory
+
+Gives = Literal["trajectory", "turn"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +21,12 @@ class View:
     valid: tuple[bool, ...]  # by turn: the action could be read
     answer: str | None
     stop: Stop
+    # The policy's tokens, by turn; None where text was written. What was said is the same.
+    tokens: tuple[int, ...] | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, trajectory: Trajectory) -> View:
+        """The view of what was played."""
         turns = trajectory.turns
         return cls(
             task=trajectory.task,
@@ -31,14 +36,26 @@ class View:
             valid=tuple(turn.valid for turn in turns),
             answer=trajectory.answer,
             stop=trajectory.stop,
+            tokens=tuple(len(turn.action) for turn in turns),
         )
 
 
 class Reward(Protocol):
-    """A number for a trajectory, or one per turn; null where it cannot be computed."""
+    """A number for a trajectory, or one per turn; null where it cannot be computed.
 
-    range: ClassVar[tuple[float, float]]
-    reads: ClassVar[frozenset[str]]  # the task fields it needs, see Dataset.fields
+    A part may say by ``gives`` which of the two it is: "trajectory" or "turn". Without it its lists
+    count turn by turn whatever a recipe's ``scope`` says. The properties may be class variables.
+    """
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Least and greatest value, of a turn where there is one per turn."""
+        ...
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The task fields it needs, see Dataset.fields."""
+        ...
 
     def score(self, view: View) -> float | list[float] | None:
         """A float in `range`; a list has one per turn; None where an input is missing."""

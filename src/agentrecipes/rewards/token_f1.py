@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from agentrecipes.components import Component, component
 from agentrecipes.rewards.normalisation import overlap
-from agentrecipes.rewards.protocol import View
+from agentrecipes.rewards.protocol import Gives, View
 
 
 @component("reward")
@@ -17,6 +17,7 @@ class TokenF1(Component):
 
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     reads: ClassVar[frozenset[str]] = frozenset({"golden_answers"})
+    gives: ClassVar[Gives] = "trajectory"
 
     def score(self, view: View) -> float | None:
         """A trajectory that never answered scores 0."""

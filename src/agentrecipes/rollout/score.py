@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,6 +9,7 @@ from typing import NamedTuple
 from agentrecipes.errors import RunStopped
 from agentrecipes.recipe.schema import RewardEntry
 from agentrecipes.records import Scored, Trajectory
+from agentrecipes.rewards.algebra import computed, whole
 from agentrecipes.rewards.protocol import View
 from agentrecipes.rollout.transcripts import read_transcripts
 
@@ -53,8 +53,9 @@ def score(
 def score_view(view: View, rewards: Sequence[RewardEntry]) -> Scores:
     """Parts by label, before their weights; the weighted sum by turn and in total.
 
-    A list counts turn by turn, a single number on the last turn. What is NaN, out of the part's
-    declared range, or not as long as the turns is a null with a problem, never a zero.
+    A list counts turn by turn, a single number on the last turn, and with ``scope: trajectory`` the
+    sum of a list too. What is NaN, out of the part's declared range, or not as long as the turns is
+    a null with a problem, never a zero.
 
     Raises:
         RunStopped: a part with ``missing: stop`` could not be computed.
@@ -64,7 +65,7 @@ def score_view(view: View, rewards: Sequence[RewardEntry]) -> Scores:
     per_turn = [0.0] * turns
     total, problems, missing = 0.0, [], set()
     for entry in rewards:
-        value, problem = _checked(entry, view)
+        value, problem = computed(entry.part, view, entry.label)
         if value is None:
             problems.append(problem)
             missing.add(entry.missing)
@@ -74,29 +75,18 @@ def score_view(view: View, rewards: Sequence[RewardEntry]) -> Scores:
                     f"task {view.task.id!r}: {problem}, and the recipe says missing: stop."
                 )
             continue
-        listed = value if isinstance(value, list) else [0.0] * (turns - 1) + [value] * (turns > 0)
-        whole = math.fsum(value) if isinstance(value, list) else value
-        parts[entry.label] = whole
-        total += entry.weight * whole
+        if isinstance(value, list) and not _summed(entry):
+            listed = value
+        else:
+            listed = [0.0] * (turns - 1) + [whole(value)] * (turns > 0)
+        parts[entry.label] = whole(value)
+        total += entry.weight * whole(value)
         per_turn = [sum_ + entry.weight * own for sum_, own in zip(per_turn, listed, strict=True)]
     if missing:
         return Scores(parts, (), None, tuple(problems), masked="drop" not in missing)
     return Scores(parts, tuple(per_turn), total, tuple(problems))
 
 
-def _checked(entry: RewardEntry, view: View) -> tuple[float | list[float] | None, str]:
-    """The part's value, or None and the reason."""
-    value = entry.part.score(view)
-    if value is None:
-        return None, f"{entry.label} could not be computed"
-    listed = list(value) if isinstance(value, list | tuple) else [value]
-    if any(one is None for one in listed):
-        return None, f"{entry.label} could not be computed on a turn"
-    numbers = [float(one) for one in listed]
-    if isinstance(value, list | tuple) and len(numbers) != len(view.actions):
-        return None, f"{entry.label} gave {len(numbers)} values for {len(view.actions)} turns"
-    low, high = entry.part.range
-    for number in numbers:
-        if not low <= number <= high:  # NaN is in no range
-            return None, f"{entry.label} gave {number!r}, outside its range [{low:g}, {high:g}]"
-    return (numbers, "") if isinstance(value, list | tuple) else (numbers[0], "")
+def _summed(entry: RewardEntry) -> bool:
+    """Whether a list counts as its sum: the recipe says so of a part that declares its lists."""
+    return entry.scope == "trajectory" and getattr(entry.part, "gives", None) == "turn"

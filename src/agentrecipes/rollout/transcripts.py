@@ -1,7 +1,8 @@
 """Written transcripts, one JSON object a line, as views that rewards can score.
 
 ``{"id", "task": {"question", "golden_answers", …}, "turns": [{"action": text, "observation": text
-or null}]}``; further fields of ``task`` become its data.
+or null}]}``; further fields of ``task`` become its data. A turn may say how many ``tokens`` its
+action had, for rewards that count them; they count if every turn says so.
 """
 
 from __future__ import annotations
@@ -60,7 +61,12 @@ def view_of(data: Mapping[str, Any], environment: Environment) -> View:
         valid=tuple(action.valid for action in actions),
         answer=last.answer if last is not None else None,
         stop=stop,
+        tokens=tuple(turn["tokens"] for turn in turns) if _counted(turns) else None,
     )
+
+
+def _counted(turns: Iterable[Mapping[str, Any]]) -> bool:
+    return all(turn.get("tokens") is not None for turn in turns)
 
 
 def task_of(fields: Mapping[str, Any], name: str) -> Task:
@@ -122,6 +128,9 @@ def _fault(data: Any) -> str | None:
             return f"'turns[{number}]' needs an 'action' with text, but is {_short(turn)}"
         if not isinstance(turn.get("observation"), str | None):
             return f"'turns[{number}].observation' must be text or null"
+        tokens = turn.get("tokens")
+        if tokens is not None and (type(tokens) is not int or tokens < 0):
+            return f"'turns[{number}].tokens' must be a whole number, but is {_short(tokens)}"
     return None
 
 

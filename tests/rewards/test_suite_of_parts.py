@@ -1,0 +1,46 @@
+"""Every reward that is shipped holds what every reward must, and can be listed."""
+
+from __future__ import annotations
+
+import pytest
+from tests.rewards.views import played
+
+from agentrecipes.components import build, names
+from agentrecipes.testing.suites import RewardSuite
+
+HIT = {"name": "progress", "of": "gold"}  # one value for each turn
+NEEDED = {  # the fields that parts cannot do without
+    "gate": {"when": "format_valid", "then": [HIT, "exact_match"], "else": -1},
+    "product": {"of": [HIT, "exact_match"]},
+    "minimum": {"of": [HIT, "format_valid"]},
+    "maximum": {"of": [HIT, "format_valid"]},
+    "clip": {"of": HIT, "high": 0.5},
+    "mix": {"of": HIT, "rest": "exact_match"},
+}
+
+
+@pytest.fixture(params=names("reward"))
+def shipped(request):
+    return build("reward", {"name": request.param, **NEEDED.get(request.param, {})})
+
+
+class TestEveryReward(RewardSuite):
+    @pytest.fixture
+    def reward(self, shipped):
+        return shipped
+
+    def views(self):
+        rich = played(
+            ("Rome is it, Rome is it", "Title: Rome", ["search", ("add", {"a": 1})]),
+            ("broken", "Rome", ["search"]),
+            answer="b",
+            tokens=(20_000, 7),
+            options={"A": "Paris", "B": "Rome"},
+            supporting_titles=("Rome", "Latium"),
+            ground_truth=[{"search": {"query": ["q", ""]}}, {"name": "add", "arguments": {"a": 1}}],
+        )
+        return [*super().views(), rich]
+
+    def test_it_says_whether_it_gives_a_number_or_one_for_each_turn(self, reward):
+        given = {isinstance(reward.score(view), list) for view in self.views() if view.actions}
+        assert (reward.gives == "turn") == (True in given)
