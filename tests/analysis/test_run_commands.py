@@ -1,0 +1,71 @@
+"""``diff`` on the command line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from agentrecipes.cli.diff import diff_text
+from agentrecipes.cli.main import main
+
+
+@pytest.fixture
+def command(runs, capsys):
+    """Run a command on the small runs: exit code, stdout, stderr."""
+
+    def call(*words: object) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as end:
+            main([*map(str, words), "--runs-dir", str(runs)])
+        out, err = capsys.readouterr()
+        return end.value.code, out, err
+
+    return call
+
+
+def test_diff_as_json_has_the_promised_keys(command):
+    code, out, err = command("diff", "grpo", "grpo", "--json")
+    found = json.loads(out)
+    assert (code, err) == (0, "")
+    assert {"recipe", "first_divergence", "metrics", "rewards"} <= set(found)
+    assert (found["recipe"], found["first_divergence"]) == ([], None)
+    parted = json.loads(command("diff", "grpo", "weighted", "--json")[1])["first_divergence"]
+    promised = {"stage", "iteration", "task", "attempt", "turn", "token", "a", "b"}
+    assert promised <= set(parted)
+
+
+def test_diff_in_words_names_the_weight_first(command):
+    code, out, _ = command("diff", "grpo", "weighted")
+    blocks = out.split("\n\n")
+    assert code == 0
+    assert blocks[1].splitlines()[2].split() == ["stages.imitate.rewards.1.weight", "0.5", "4.0"]
+    assert blocks[2] == "lock: equal"
+    assert blocks[3].startswith("first divergent token: stage reinforce, iteration 1, task ")
+    assert [block.split()[0] for block in blocks[4:]] == ["metrics,", "rewards,"]
+
+
+def test_diff_of_equal_runs_says_so_in_words(command):
+    _, out, _ = command("diff", "ppo", "ppo")
+    assert "recipe: equal" in out
+    assert "every training token is equal" in out
+
+
+def test_what_the_actions_say_is_shown_from_where_they_part():
+    place = {"stage": "s", "iteration": 0, "task": "t", "attempt": 0, "turn": 1}
+    parted = {**place, "part": "action", "token": 9, "a": 5, "b": None}
+    texts = {"a_text": f"{'x' * 40}one", "b_text": None}
+    empty = {"recipe": [], "lock": [], "metrics": [], "rewards": []}
+    names = {"a": {"run": "p"}, "b": {"run": "q"}}
+    told = diff_text({**names, **empty, "first_divergence": {**parted, **texts}})
+    assert "b: no token there; the turn was not played" in told
+    texts = {"a_text": f"{'x' * 40}one", "b_text": f"{'x' * 40}two"}
+    told = diff_text({**names, **empty, "first_divergence": {**parted, **texts}})
+    assert f'a: token 5; the action says "…{"x" * 20}one"' in told
+
+
+@pytest.mark.parametrize("words", [("diff", "grpo", "grpa"), ("diff", "gpro", "ppo")])
+def test_a_run_that_does_not_exist_is_refused_with_a_suggestion(command, words):
+    code, out, err = command(*words)
+    assert (code, out) == (2, "")
+    assert "there is no run" in err
+    assert "Did you mean 'grpo'?" in err
