@@ -1,4 +1,4 @@
-"""``diff`` on the command line."""
+"""``diff`` and ``replay`` on the command line."""
 
 from __future__ import annotations
 
@@ -69,3 +69,31 @@ def test_a_run_that_does_not_exist_is_refused_with_a_suggestion(command, words):
     assert (code, out) == (2, "")
     assert "there is no run" in err
     assert "Did you mean 'grpo'?" in err
+
+
+def test_replay_as_json_has_the_promised_keys(command):
+    code, out, err = command("replay", "grpo", "--json")
+    found = json.loads(out)
+    assert (code, err) == (0, "")
+    promised = ("trajectories", "identical", "max_reward_gap", "max_advantage_gap", "flipped_pairs")
+    assert [found[key] for key in promised] == [48, True, 0.0, 0.0, []]
+
+
+def test_replay_in_words_shows_pairs_and_says_what_it_cannot_do(command):
+    code, out, err = command("replay", "ppo", "rewards[1].weight=-3")
+    assert code == 0
+    assert "ppo: 48 trajectories, not as stored" in out
+    assert "largest gap of an advantage not replayed" in out
+    assert "pairs swap their order\niteration  task" in out
+    assert "0 advantages change their sign" in out
+    assert "3 iterations: the advantages cannot be replayed: they are made from the critic" in err
+    _, out, _ = command("replay", "grpo", "rewards[1].weight=-3")
+    assert "… and" in out
+
+
+def test_replay_refuses_what_is_not_replayed_and_runs_that_are_not_there(command):
+    code, out, err = command("replay", "grpo", "rollout.tasks=4")
+    assert (code, out) == (2, "")
+    assert "'rollout.tasks' decides on what is sampled or learned" in err
+    assert command("replay", "grpa")[0] == 2
+    assert command("replay")[0] == 2

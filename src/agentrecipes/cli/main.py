@@ -44,6 +44,7 @@ COMMANDS = {
     "runs": Entry("query", "runs", RUNS, "List the runs."),
     "query": Entry("query", "query", RUNS, "Ask one SELECT, or a named query, over all runs."),
     "diff": Entry("diff", "diff", RUNS, "Compare two runs: recipe, first token, figures."),
+    "replay": Entry("replay", "replay", RUNS, "Compute a run's rewards and advantages again."),
     "report": Entry("report", "report", RUNS, "Write runs as one self-contained HTML page."),
     "doctor": Entry("doctor", "doctor", SETUP, "Show what is installed and what is missing."),
 }
