@@ -121,7 +121,7 @@ def test_a_task_that_the_dataset_poses_differently_by_now_is_noted(copied):
 def test_a_changed_total_and_a_changed_advantage_show_as_gaps(copied):
     folder = copied("grpo")
 
-    def change(rows):
+    def change(rows) -> None:
         trained = [row for row in rows if row["split"] == "train"]
         for row in trained[3:4]:
             row["total"] += 0.25

@@ -1,10 +1,11 @@
-"""``diff`` and ``replay`` on the command line."""
+"""``diff``, ``replay`` and ``verify`` on the command line."""
 
 from __future__ import annotations
 
 import json
 
 import pytest
+from tests.analysis.conftest import changed
 
 from agentrecipes.cli.diff import diff_text
 from agentrecipes.cli.main import main
@@ -97,3 +98,32 @@ def test_replay_refuses_what_is_not_replayed_and_runs_that_are_not_there(command
     assert "'rollout.tasks' decides on what is sampled or learned" in err
     assert command("replay", "grpa")[0] == 2
     assert command("replay")[0] == 2
+
+
+def test_verify_as_json_has_the_promised_keys(command):
+    code, out, err = command("verify", "grpo", "--json")
+    found = json.loads(out)
+    assert (code, err) == (0, "")
+    promised = {"ok", "trajectories", "tokens", "retokenised", "forks", "logp_gap_max", "problems"}
+    assert promised <= set(found)
+    assert (found["ok"], found["problems"]) == (True, [])
+    assert command("verify", "grpa")[0] == 2
+
+
+def test_verify_names_what_does_not_hold_and_ends_with_four(copied, command, capsys):
+    folder = copied("grpo")
+
+    def change(rows) -> None:
+        for row in [row for row in rows if row["split"] == "train"][:30]:
+            row["total"] += 1.0
+
+    changed(folder, "trajectories", change)
+    code, out, err = command("verify", folder)
+    assert code == 4
+    assert "error: stage reinforce, iteration 0, split train, mode sampled, task train-" in err
+    assert "attempt 0: total is " in err
+    assert len(err.splitlines()) == 20
+    assert out.startswith("grpo: 60 problems\n")  # the turns do not add up to it, nor do the parts
+    assert "40 problems are not shown" in out
+    code, out, _ = command("verify", folder, "--json")
+    assert (code, json.loads(out)["ok"], len(json.loads(out)["problems"])) == (4, False, 60)

@@ -31,8 +31,8 @@ def replay(run: StoredRun, recipe: Recipe) -> dict[str, Any]:
     Keys: run, status, trajectories, identical (everything that could be computed again equals
     what is stored), max_reward_gap (over totals, turns and the parts that both have),
     max_advantage_gap (over the trajectories' mean advantages; None where none can be computed
-    again), flipped_pairs (two attempts of a group, ordered by their totals, that swap), sign_changes
-    (of mean advantages), not_replayed [{stage, iterations, what, reason}], notes.
+    again), flipped_pairs (two attempts of a group, ordered by their totals, that swap),
+    sign_changes (of mean advantages), not_replayed [{stage, iterations, what, reason}], notes.
 
     Raises:
         AgentRecipesError: a table is damaged.

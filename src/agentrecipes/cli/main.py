@@ -45,6 +45,7 @@ COMMANDS = {
     "query": Entry("query", "query", RUNS, "Ask one SELECT, or a named query, over all runs."),
     "diff": Entry("diff", "diff", RUNS, "Compare two runs: recipe, first token, figures."),
     "replay": Entry("replay", "replay", RUNS, "Compute a run's rewards and advantages again."),
+    "verify": Entry("verify", "verify", RUNS, "Certify the tokens that a run has stored."),
     "report": Entry("report", "report", RUNS, "Write runs as one self-contained HTML page."),
     "doctor": Entry("doctor", "doctor", SETUP, "Show what is installed and what is missing."),
 }
