@@ -70,7 +70,8 @@ def gaps(
     module = Policy.build(part, recipe.seed).module
     for place, own in places.items():
         greedy = place.mode == "greedy"  # recorded at temperature 1
-        yield from _place(module, stage, (place, own), 1.0 if greedy else stage.rollout.temperature)
+        heat = 1.0 if greedy else stage.rollout.temperature
+        yield from _place(module, stage, (place, own), temperature=heat)
 
 
 def bound(recipe: Recipe) -> float:
@@ -86,8 +87,8 @@ def _place(
     module: PolicyModule,
     stage: Stage,
     measured: tuple[Place, Sequence[Attempt]],
+    *,
     temperature: float,
-    /,
 ) -> Iterator[Gap]:
     import torch
 

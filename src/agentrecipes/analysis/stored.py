@@ -66,14 +66,14 @@ def read_table(
     """
     for _ in range(TRIES):
         try:
-            return _read(folder / "tables" / table, table, columns, split)
+            return _read(folder / "tables", table, columns=columns, split=split)
         except FileNotFoundError:
             continue
     raise AgentRecipesError(f"the tables in {folder} keep changing; try again")
 
 
 def _read(
-    folder: Path, table: str, columns: Sequence[str] | None, split: str | None, /
+    tables: Path, table: str, *, columns: Sequence[str] | None, split: str | None
 ) -> pa.Table:
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -83,7 +83,7 @@ def _read(
     parts = [pa.schema([wanted.field(name) for name in names]).empty_table()]
     where = None if split is None else [("split", "=", split)]
     try:
-        files = manifest.current(folder)
+        files = manifest.current(tables / table)
     except ValueError as error:
         raise AgentRecipesError(f"{error}; the table's manifest is damaged") from None
     for path in files:

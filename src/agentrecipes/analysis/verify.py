@@ -16,7 +16,6 @@ from agentrecipes.records import Place
 
 if TYPE_CHECKING:
     from agentrecipes.recipe.load import Recipe
-    from agentrecipes.recipe.schema import Stage
     from agentrecipes.rollout.chat import Chat
 
 Problem = dict[str, Any]
@@ -44,10 +43,13 @@ def verify(run: StoredRun, recipe: Recipe) -> dict[str, Any]:
     chat = _chat(run, recipe)
     retokenised = 0
     for place, own in places.items():
-        reader = Reader(chat, _stage(recipe, place).environment.protocol)
+        stage = recipe.stage(run.stages.index(place.stage), place.iteration)
+        reader = Reader(chat, stage.environment.protocol)
+        training = place.split == "train"  # what an evaluation measures is not the rewards
+        weights = {each.label: each.weight for each in stage.rewards} if training else None
         problems += _openings(place, own)
         for attempt in own:
-            found, again = _findings(recipe, place, attempt, reader)
+            found, again = _findings(attempt, reader, weights)
             retokenised += again
             problems += [_at(place, attempt, finding) for finding in found]
     gap, turns, more = _log_probabilities(run, recipe, places)
@@ -69,21 +71,18 @@ def verify(run: StoredRun, recipe: Recipe) -> dict[str, Any]:
 
 
 def _findings(
-    recipe: Recipe, place: Place, attempt: Attempt, reader: Reader, /
+    attempt: Attempt, reader: Reader, weights: Mapping[str, float] | None, /
 ) -> tuple[list[Finding], int]:
     """All that does not hold of a trajectory, and how many of its tokens were tokenised again."""
     try:
-        found = [*reader.findings(attempt), *_rewards(recipe, place, attempt)]
+        found = [*reader.findings(attempt)]
+        found += weighted(attempt, weights) if weights is not None else ()
         again = reader.retokenised(attempt)
     except (TypeError, ValueError, OverflowError) as error:  # a null, or an id below zero
         return [("value", None, f"a stored value is not one that a run writes: {error}")], 0
     if again:
         found.append(("retokenised", None, f"{again} tokens were tokenised again"))
     return found, again
-
-
-def _stage(recipe: Recipe, place: Place) -> Stage:
-    return next(stage for stage in recipe.stages if stage.name == place.stage)
 
 
 def _chat(run: StoredRun, recipe: Recipe) -> Chat:
@@ -153,13 +152,6 @@ def _openings(place: Place, attempts: Sequence[Attempt]) -> Iterator[Problem]:
                 other = first.row["attempt"]
                 message = f"its opening differs from that of attempt {other} of the same group"
                 yield _at(place, attempt, ("opening", 0, message))
-
-
-def _rewards(recipe: Recipe, place: Place, attempt: Attempt) -> Iterator[Finding]:
-    if place.split == "train" and attempt.is_whole:
-        index = [stage.name for stage in recipe.stages].index(place.stage)
-        rewards = recipe.stage(index, place.iteration).rewards
-        yield from weighted(attempt, {entry.label: entry.weight for entry in rewards})
 
 
 def _log_probabilities(
