@@ -202,7 +202,9 @@ def test_two_runs_that_differ_in_a_weight_part_after_the_first_update(runs):
     ids = [
         next(
             row["action_ids"][parted["token"]]
-            for row in pq.read_table(next((runs / name / "tables/turns").glob("*+*"))).to_pylist()
+            for row in pq.read_table(
+                next((runs / name / "tables/turns").glob("reinforce.+*"))
+            ).to_pylist()
             if (row["split"], row["iteration"], row["group_id"], row["attempt"], row["turn"])
             == ("train", *(parted[key] for key in ("iteration", "group", "attempt", "turn")))
         )
