@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from tests.shape.source import ROOT
+from tests.tracking.made import store
 
 from agentrecipes.cli.main import COMMANDS
 
@@ -49,6 +50,16 @@ def test_a_light_command_imports_nothing_heavy(words, tmp_path):
     command = [sys.executable, "-c", PROGRAM, ",".join(HEAVY), *words]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.stderr.splitlines()[-1:] == ["exit=0 heavy=[]"], done.stderr[-2000:]
+
+
+def test_comparing_two_runs_imports_nothing_heavy(tmp_path):
+    store(tmp_path / "runs")
+    for name in ("demo-0", "demo-1"):
+        (tmp_path / "runs" / name / "recipe.yaml").write_text("name: demo\n")
+    command = [sys.executable, "-c", PROGRAM, ",".join(HEAVY), "diff", "demo-0", "demo-1"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.stderr.splitlines()[-1:] == ["exit=0 heavy=[]"], done.stderr[-2000:]
+    assert "first divergent token: none" in done.stdout
 
 
 def cpu_seconds(words, cwd):

@@ -46,6 +46,9 @@ COMMANDS = {
     "score": Entry("score", "score", PLAY, "Score written transcripts with a recipe's rewards."),
     "runs": Entry("query", "runs", RUNS, "List the runs."),
     "query": Entry("query", "query", RUNS, "Ask one SELECT, or a named query, over all runs."),
+    "diff": Entry("diff", "diff", RUNS, "Compare two runs: recipe, first token, figures."),
+    "replay": Entry("replay", "replay", RUNS, "Compute a run's rewards and advantages again."),
+    "verify": Entry("verify", "verify", RUNS, "Certify the tokens that a run has stored."),
     "report": Entry("report", "report", RUNS, "Write runs as one self-contained HTML page."),
     "doctor": Entry("doctor", "doctor", SETUP, "Show what is installed and what is missing."),
 }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from agentrecipes.engines.protocol import Engine
 from agentrecipes.environments.protocol import Environment
+from agentrecipes.numerics.streams import derive
 from agentrecipes.records import Task
 
 if TYPE_CHECKING:
@@ -29,6 +30,11 @@ class Job:
     refill: int = 0
     open_seed: int = 0
     key: Key = ()  # (seed, stage, iteration, purpose): what its random numbers are derived from
+
+
+def opening_seed(key: Key, task: str, number: int) -> int:
+    """What opens a task's episode; `number` counts the groups of that task in one collection."""
+    return derive(*key, "open", task, number)
 
 
 @dataclass(frozen=True, slots=True)

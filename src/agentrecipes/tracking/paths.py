@@ -13,7 +13,12 @@ def flatten(data: Any) -> dict[str, str]:
     Stages are addressed by their names, the items of any other list by their index:
     ``stages.reinforce.iterations``, ``rewards.0.name``. Empty mappings and lists are values.
     """
-    return {".".join(path): _text(value) for path, value in _leaves(data, ())}
+    return {path: _text(value) for path, value in leaves(data).items()}
+
+
+def leaves(data: Any) -> dict[str, Any]:
+    """Dotted path → value as it is, under the paths of `flatten`."""
+    return {".".join(path): value for path, value in _leaves(data, ())}
 
 
 def _leaves(data: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -20,7 +20,7 @@ from agentrecipes.recipe.schema import Stage
 from agentrecipes.records import Batch, Scored, Task
 from agentrecipes.rollout.collect import collect
 from agentrecipes.rollout.score import score
-from agentrecipes.rollout.setting import Job, Setting
+from agentrecipes.rollout.setting import Job, Setting, opening_seed
 from agentrecipes.sampling.protocol import Plan
 from agentrecipes.training.batch import (
     MicroBatch,
@@ -90,7 +90,7 @@ class Sampler:
             )
             first = plan.first + seen[task.id]
             key = (self.seed, self.stage, iteration, purpose)
-            opening = derive(*key, "open", task.id, seen[task.id])
+            opening = opening_seed(key, task.id, seen[task.id])
             jobs += [
                 Job(task, group, first + n, plan.refill, opening, key) for n in range(plan.attempts)
             ]
@@ -123,7 +123,7 @@ class Collector:
             derive(self._sampler.seed, self._sampler.stage, position.iteration, "torch")
         )
         scored = self._collect(stage, position)
-        kept = [each for each in scored if _joins(each)]
+        kept = [each for each in scored if joins(each)]
         rows = trajectory_rows(
             [each.trajectory for each in kept], whole_groups=stage.algorithm.needs.whole_groups
         )
@@ -133,11 +133,11 @@ class Collector:
         if rows:
             batch, cuts = self._prepare(stage, position, rows=rows, scored=kept)
             steps = self._steps(stage, position, rows=rows, batch=batch, cuts=cuts)
-            means = _advantage_means(batch)
+            means = mean_advantages(batch)
         wanted = stage.trainer.minibatches * stage.trainer.epochs
         steps += (empty,) * (wanted - len(steps))
         left = iter(means)
-        advantage_means = tuple(next(left) if _joins(each) else None for each in scored)
+        advantage_means = tuple(next(left) if joins(each) else None for each in scored)
         return Iteration(steps, tuple(scored), advantage_means, _results(kept))
 
     def _collect(self, stage: Stage, position: Position) -> list[Scored]:
@@ -265,7 +265,7 @@ def _exact(stage: Stage) -> bool:
     )
 
 
-def _joins(scored: Scored) -> bool:
+def joins(scored: Scored) -> bool:
     """Whether a trajectory is in the batch; one that is masked is, but has no loss there."""
     return scored.total is not None or scored.masked
 
@@ -281,7 +281,7 @@ def _split(batch: Batch, minibatches: int, whole_groups: bool) -> list[list[int]
     return [part for part in parts if part]
 
 
-def _advantage_means(batch: Batch) -> list[float | None]:
+def mean_advantages(batch: Batch) -> list[float | None]:
     """Each trajectory's mean advantage over its action tokens; null for no tokens."""
     sums: Tensor = torch.zeros(len(batch.returns), dtype=batch.advantage.dtype)
     counts = torch.zeros(len(batch.returns), dtype=batch.advantage.dtype)
