@@ -29,14 +29,14 @@ from agentrecipes.recipe.load import load
 
 SEEDS = (7, 0, 1)
 NAMES = [name for name in names("algorithm") if name != "sft"]
+ITERATIONS = "stages.reinforce.iterations=30"  # where the default's curve has flattened
 STORE = RESULTS / "algorithms.json"
 LEARNED, STILL = 0.3, 0.1  # at least so much better on every seed; the control's mean at most
 INTRODUCTION = """# What every algorithm learns
 
 Made by `python bench/algorithms.py --workers 2`; all runs: [algorithms.json](algorithms.json).
 Exact match at temperature 1; *before* is on dev, after imitation; *after* and *greedy* are on test,
-after the recipe's iterations of RL with `stages.reinforce.algorithm.name=…` and nothing else
-changed: no algorithm was tuned, so this is no ranking. *Shuffled*: the same, with each group's
+after 30 iterations of RL with `stages.reinforce.algorithm.name=…` and nothing else changed: no algorithm was tuned, so this is no ranking. *Shuffled*: the same, with each group's
 rewards dealt out again among its attempts. All runs of a seed begin at one checkpoint. Each
 algorithm has a page with its curve: [docs/algorithms](../algorithms/README.md).
 
@@ -67,10 +67,10 @@ def imitated(folder: Path, seed: int) -> Path:
 def words(name: str, *, control: bool) -> list[str]:
     """What the command line says of an algorithm."""
     if not control:
-        return [f"{NAME}={name}"]
+        return [f"{NAME}={name}", ITERATIONS]
     part = f"{{name: shuffled, of: {name}}}"
     more = ["rollout.sampling=dynamic"] if name == "dapo" else []
-    return ["--parts", "bench/parts", f"stages.reinforce.algorithm={part}", *more]
+    return ["--parts", "bench/parts", f"stages.reinforce.algorithm={part}", ITERATIONS, *more]
 
 
 def learn(folder: Path, name: str, seed: int, *, control: bool) -> dict[str, Any]:
