@@ -36,9 +36,10 @@ INTRODUCTION = """# What every algorithm learns
 
 Made by `python bench/algorithms.py --workers 2`; all runs: [algorithms.json](algorithms.json).
 Exact match at temperature 1; *before* is on dev, after imitation; *after* and *greedy* are on test,
-after 30 iterations of RL with `stages.reinforce.algorithm.name=…` and nothing else changed: no algorithm was tuned, so this is no ranking. *Shuffled*: the same, with each group's
-rewards dealt out again among its attempts. All runs of a seed begin at one checkpoint. Each
-algorithm has a page with its curve: [docs/algorithms](../algorithms/README.md).
+after 30 iterations of RL with `stages.reinforce.algorithm.name=…` and nothing else changed: no
+algorithm was tuned, so this is no ranking. *Shuffled*: the same, with each group's rewards dealt
+out again among its attempts. All runs of a seed begin at one checkpoint. Each algorithm has a page
+with its curve: [docs/algorithms](../algorithms/README.md).
 
 | algorithm | before, by seed | after, by seed | mean | greedy | shuffled | s |
 | --- | --- | --- | --- | --- | --- | --- |"""
@@ -122,7 +123,8 @@ def sentence(entry: dict[str, Any]) -> str:
     seeds = ", ".join(str(made["seed"]) for made in runs)
     return (
         f"Sampled exact match on the world's test questions, seeds {seeds}: {before:.2f} after "
-        f"imitation, {mean:.2f} ± {half:.2f} after RL\n(95 % interval of the mean); "
+        f"imitation, {mean:.2f} ± {half:.2f} after\n{runs[0]['curve'][-1][0]} iterations of RL "
+        f"(95 % interval of the mean); "
         f"{still:.2f} with rewards shuffled within each group (grey). {seconds:.0f} s of wall time "
         f"for the RL stage,\ntwo runs at once; recipe `{runs[0]['recipe_hash'][:12]}`.\n"
     )
