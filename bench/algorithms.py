@@ -16,6 +16,7 @@ import json
 import math
 import sys
 import tempfile
+import textwrap
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -121,13 +122,14 @@ def sentence(entry: dict[str, Any]) -> str:
     before = sum(made["before"] for made in runs) / len(runs)
     still, _ = interval([made["after"] for made in control])
     seeds = ", ".join(str(made["seed"]) for made in runs)
-    return (
+    told = (
         f"Sampled exact match on the world's test questions, seeds {seeds}: {before:.2f} after "
-        f"imitation, {mean:.2f} ± {half:.2f} after\n{runs[0]['curve'][-1][0]} iterations of RL "
-        f"(95 % interval of the mean); "
-        f"{still:.2f} with rewards shuffled within each group (grey). {seconds:.0f} s of wall time "
-        f"for the RL stage,\ntwo runs at once; recipe `{runs[0]['recipe_hash'][:12]}`.\n"
+        f"imitation, {mean:.2f} ± {half:.2f} after {runs[0]['curve'][-1][0]} iterations of RL (95 % "
+        f"interval of the mean); {still:.2f} with rewards shuffled within each group (grey). "
+        f"{seconds:.0f} s of wall time for the RL stage, two runs at once; recipe "
+        f"`{runs[0]['recipe_hash'][:12]}`."
     )
+    return f"{textwrap.fill(told, 118)}\n"
 
 
 def page(kept: dict[str, Any]) -> str:
