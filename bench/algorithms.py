@@ -124,8 +124,8 @@ def sentence(entry: dict[str, Any]) -> str:
     seeds = ", ".join(str(made["seed"]) for made in runs)
     told = (
         f"Sampled exact match on the world's test questions, seeds {seeds}: {before:.2f} after "
-        f"imitation, {mean:.2f} ± {half:.2f} after {runs[0]['curve'][-1][0]} iterations of RL (95 % "
-        f"interval of the mean); {still:.2f} with rewards shuffled within each group (grey). "
+        f"imitation, {mean:.2f} ± {half:.2f} after {runs[0]['curve'][-1][0]} iterations of RL "
+        f"(95 % interval of the mean); {still:.2f} with rewards shuffled within each group (grey). "
         f"{seconds:.0f} s of wall time for the RL stage, two runs at once; recipe "
         f"`{runs[0]['recipe_hash'][:12]}`."
     )
