@@ -225,15 +225,16 @@ def ratio(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float,
     return once(ours, theirs), drawn[50], drawn[1949]
 
 
-def arguments(title: str) -> argparse.ArgumentParser:
-    """The options that every comparison has."""
+def arguments(title: str, *, shapes: bool = True) -> argparse.ArgumentParser:
+    """The options that every comparison has, and those of comparisons by shape."""
     parser = argparse.ArgumentParser(description=title)
-    parser.add_argument("--quick", action="store_true", help="the small shapes alone")
+    parser.add_argument("--quick", action="store_true", help="less of it, in minutes")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--force", action="store_true", help="measure beside other work")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--model", choices=tuple(SIZES), action="append")
+    if shapes:
+        parser.add_argument("--threads", type=int, default=1)
+        parser.add_argument("--model", choices=tuple(SIZES), action="append")
     return parser
 
 

@@ -9,8 +9,8 @@ in float32; temperature 1, the whole vocabulary. No token ends a completion, on 
 having no end token, so that nobody pays for forbidding one and all completions are equally long.
 Ours is charged with loading the weights (they are the model's own) and with the log-probability of
 each sampled token; TRL's path on a CPU returns none. Neither is charged with tokenising or text.
-`path` tells how TRL samples: by `generate`, as shipped, or by `continuous` batching, whose cache is
-given the size that the work needs (as shipped it takes half of the machine's memory, and is slower).
+`path` tells how TRL samples: by `generate`, as shipped, or by `continuous` batching, with a cache
+of the size that the work needs (as shipped it takes half of the machine's memory, and is slower).
 Where a path takes over three times as long as `generate`, it is measured once: `repeats` 1.
 """
 
