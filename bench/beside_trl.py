@@ -182,7 +182,13 @@ def grpo_trainer(model: Any, shape: Shape, folder: str, **more: Any) -> Any:
 def mean_word(text: str) -> float:
     """A reward that hardly any two texts share: the mean of their words' numbers."""
     numbers = [int(word[1:]) for word in text.split() if word.startswith("w")]
-    return sum(numbers) / max(len(numbers), 1) / 1000
+    return sum(numbers) / max(len(numbers), 1)
+
+
+def gradient_gap(first: Any, other: Any) -> float:
+    """Largest difference between two models' gradients."""
+    pairs = zip(first.parameters(), other.parameters(), strict=True)
+    return max(float((a.grad - b.grad).abs().max()) for a, b in pairs)
 
 
 def wait_for_quiet(*, force: bool) -> None:

@@ -16,8 +16,8 @@ the step. Counted for neither: the loops around them, Lightning's and transforme
 loading, callbacks and logging to files; environments, chat templates, tables and checkpoints.
 
 `head` tells how TRL computes its logits: at every position, as shipped on a CPU, or at scored ones.
-There is no gap between gradients to report: each side trains on what it sampled itself
-(trainer_vs_trl.py compares them on recorded attempts).
+What is timed trains on its own samples. `gradient_gap` is of one more iteration, before: TRL is
+given our samples, and makes rewards, advantages and gradients of them in its own way.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any
 from beside_trl import (
     Shape,
     arguments,
+    gradient_gap,
     grpo_trainer,
     inside,
     interleaved,
@@ -54,34 +55,40 @@ if TYPE_CHECKING:
 RATE = 1e-6  # so small that weights stay what they were, as far as time is concerned
 
 
-def ours(shape: Shape) -> Callable[[], float]:
-    """Our iteration, made of what a collecting stage is made of; gives the mean reward."""
-    from agentrecipes.components import build
-    from agentrecipes.engines.protocol import Request
-    from agentrecipes.training.export import weights
+class Ours:
+    """Our iteration, made of what a collecting stage is made of."""
 
-    model = network(shape.model)
-    model.generation_config.eos_token_id = None
-    words = tokenizer(shape.model, ends=False)
-    engine = build("engine", "native").start(model, words)
-    update = Updating(model, shape)
-    asked = [tuple(ids) for ids in prompts(shape)]
-    version = 0
+    def __init__(self, shape: Shape) -> None:
+        from agentrecipes.components import build
 
-    def iteration() -> float:
-        nonlocal version
+        self.shape = shape
+        self.model = network(shape.model)
+        self.model.generation_config.eos_token_id = None
+        self.words = tokenizer(shape.model, ends=False)
+        self.engine = build("engine", "native").start(self.model, self.words)
+        self.update = Update(self.model, shape)
+        self.asked = [tuple(ids) for ids in prompts(shape)]
+        self.version = 0
+
+    def __call__(self) -> None:
+        """Sample, score, take one step, hand the weights over."""
+        from agentrecipes.training.export import weights
+
+        self.update.gradients(self.scored())
+        self.update.step()
+        self.version += 1
+        self.engine.load(weights(self.update.module), self.version)
+
+    def scored(self) -> list[Scored]:
+        """New samples with their rewards."""
+        from agentrecipes.engines.protocol import Request
+
         requests = [
-            Request(ids, key=("bench", version, attempt), max_tokens=shape.completion)
-            for attempt, ids in enumerate(asked)
+            Request(ids, key=("bench", self.version, attempt), max_tokens=self.shape.completion)
+            for attempt, ids in enumerate(self.asked)
         ]
-        samples = asyncio.run(engine.generate(requests))
-        scored = rewarded(asked, samples, shape.group, words.decode)
-        update(scored)
-        version += 1
-        engine.load(weights(update.module), version)
-        return sum(each.total or 0.0 for each in scored) / len(scored)
-
-    return iteration
+        samples = asyncio.run(self.engine.generate(requests))
+        return rewarded(self.asked, samples, self.shape.group, self.words.decode)
 
 
 def rewarded(
@@ -105,30 +112,29 @@ def rewarded(
     return scored
 
 
-class Updating:
+class Update:
     """One optimizer step on scored trajectories, as a stage with one minibatch takes it."""
 
     def __init__(self, model: Any, shape: Shape) -> None:
         from agentrecipes.components import build
         from agentrecipes.recipe.schema import Optimizer, Trainer
+        from agentrecipes.training import module as training
         from agentrecipes.training import optimizer as optimizers
-        from agentrecipes.training.module import PolicyModule, Update
         from agentrecipes.training.pack import micro_batches
 
         self.algorithm = build("algorithm", {"name": "dapo", "clip_high": 0.28})
         self.fields = Trainer()
-        row_tokens = shape.prompt + shape.completion
-        attempts = shape.prompts * shape.group
+        row_tokens, attempts = shape.prompt + shape.completion, shape.prompts * shape.group
         self.most = micro_batches(attempts, row_tokens, self.fields.tokens_per_batch)
-        self.module = PolicyModule(model, None)
+        self.module = training.PolicyModule(model, None)
         adamw = Optimizer(name="adamw", learning_rate=RATE)
         self.optimizer = optimizers.build(adamw, self.module.groups(), self.module.tables())
         self.module.optimizer = self.optimizer
-        self.module.update = Update(self.algorithm, 1.0, 1, lambda _: 1.0)
-        self.alone = SimpleNamespace(world_size=1)  # what the module asks its Trainer
-        self.module._trainer = self.alone
+        self.module.update = training.Update(self.algorithm, 1.0, 1, lambda _: 1.0)
+        self.module._trainer = SimpleNamespace(world_size=1)  # all that the module asks its own
 
-    def __call__(self, scored: Sequence[Scored]) -> None:
+    def gradients(self, scored: Sequence[Scored]) -> None:
+        """Rows, batch, advantages, strips, forward and backward."""
         from agentrecipes.training.batch import collected_batch, computed, packed
         from agentrecipes.training.rows import trajectory_rows
 
@@ -142,69 +148,80 @@ class Updating:
         self.optimizer.zero_grad(set_to_none=True)
         for _, micro in parts:
             self.module.training_step(replace(micro, exact=True), 0).backward()
+
+    def step(self) -> None:
+        """Clip, step, tell."""
         self.module.configure_gradient_clipping(self.optimizer, self.fields.gradient_clip)
         self.optimizer.step()
         self.module.report()
         self.module.eval()
 
 
-def trls(shape: Shape, folder: str, *, compact: bool) -> Callable[[], float]:
-    """TRL's iteration by a real GRPOTrainer, without the loop around it; gives the mean reward."""
-    import torch
-    import trl.trainer.utils as utils
+class Trls:
+    """TRL's iteration by a real GRPOTrainer, without the loop around it."""
 
-    model = network(shape.model)
-    trainer = grpo_trainer(
-        model, shape, folder, loss_type="dapo", epsilon_high=0.28, learning_rate=RATE
-    )
-    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, fused=True)
-    texts = trainer.processing_class.batch_decode(prompts(shape))
-    asked = [{"prompt": text} for text in texts]
-    shipped = utils._use_triton
+    def __init__(self, shape: Shape, folder: str, *, compact: bool) -> None:
+        import torch
 
-    def iteration() -> float:
-        utils._use_triton = (lambda *_: True) if compact else shipped
+        self.compact = compact
+        self.model = network(shape.model)
+        more = {"loss_type": "dapo", "epsilon_high": 0.28, "learning_rate": RATE}
+        self.trainer = grpo_trainer(self.model, shape, folder, **more)
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=RATE, fused=True)
+        texts = self.trainer.processing_class.batch_decode(prompts(shape))
+        self.asked = [{"prompt": text} for text in texts]
+
+    def __call__(self) -> None:
+        """Sample, score, take one step."""
+        import torch
+
+        self.gradients()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.optimizer.step()
+
+    def gradients(self, completions: list[list[int]] | None = None) -> None:
+        """All before the step; of its own samples, or of those that it is given."""
+        import trl.trainer.utils as utils
+
+        shipped, sample = utils._use_triton, self.trainer._generate_single_turn
+        if self.compact:
+            utils._use_triton = lambda *_: True
+        if completions is not None:
+            self.trainer._generate_single_turn = lambda *_, **__: (completions, None)
         try:
-            model.train()
-            optimizer.zero_grad(set_to_none=True)
-            trainer.training_step(model, asked, None)
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimizer.step()
+            self.model.train()
+            self.optimizer.zero_grad(set_to_none=True)
+            self.trainer.training_step(self.model, self.asked, None)
         finally:
-            utils._use_triton = shipped
-        return float(trainer._metrics["train"]["reward"][-1])
-
-    return iteration
+            utils._use_triton, self.trainer._generate_single_turn = shipped, sample
 
 
-def sides(shape: Shape, folder: str) -> dict[str, Callable[[], float]]:
-    """Both sides, TRL's with both heads, all on the same weights and prompts."""
-    return {
-        "ours": ours(shape),
-        "every": trls(shape, folder, compact=False),
-        "scored": trls(shape, folder, compact=True),
-    }
+HEADS = {"every": False, "scored": True}
+
+
+def gaps(shape: Shape, folder: str) -> dict[str, float]:
+    """By head: how far TRL's gradients are from ours on our samples."""
+    mine, found = Ours(shape), {}
+    scored = mine.scored()
+    mine.update.gradients(scored)
+    completions = [list(each.trajectory.turns[0].action) for each in scored]
+    for head, compact in HEADS.items():
+        theirs = Trls(shape, folder, compact=compact)
+        theirs.gradients(completions)
+        found[head] = gradient_gap(mine.model, theirs.model)
+    return found
 
 
 def measured(shape: Shape, repeats: int) -> list[dict[str, Any]]:
     """A row for each of TRL's heads."""
     with tempfile.TemporaryDirectory() as folder:
-        made = sides(shape, folder)
-        rewards = {name: iteration() for name, iteration in made.items()}
-        taken = interleaved(made, repeats=repeats)
+        gap = gaps(shape, folder)
+        made: dict[str, Callable[[], None]] = {"ours": Ours(shape)}
+        made |= {head: Trls(shape, folder, compact=HEADS[head]) for head in HEADS}
+        taken = interleaved(made, repeats=repeats, warmup=2)
     tokens = shape.prompts * shape.group * shape.completion
-    return [
-        row(
-            shape,
-            taken,
-            head,
-            head=head,
-            tokens=tokens,
-            ours_reward=rewards["ours"],
-            trl_reward=rewards[head],
-        )
-        for head in ("every", "scored")
-    ]
+    more = {"tokens": tokens, "optimizer_steps": 1}
+    return [row(shape, taken, head, head=head, gradient_gap=gap[head], **more) for head in HEADS]
 
 
 def measurements(words: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -221,8 +238,7 @@ def main() -> None:
 
     torch.set_num_threads(words.threads)
     wait_for_quiet(force=words.force)
-    extra = ("head", "ours_reward", "trl_reward")
-    report(measurements(words), lambda row: told(row, *extra), as_json=words.json)
+    report(measurements(words), lambda row: told(row, "head", "gradient_gap"), as_json=words.json)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from beside_trl import (
     Shape,
     arguments,
     attempts,
+    gradient_gap,
     inside,
     interleaved,
     network,
@@ -144,12 +145,6 @@ def trls(model: Any, recorded: Attempts, *, compact: bool, folder: str) -> Calla
             utils._use_triton = shipped
 
     return loss
-
-
-def gradient_gap(first: Any, other: Any) -> float:
-    """Largest difference between two models' gradients."""
-    pairs = zip(first.parameters(), other.parameters(), strict=True)
-    return max(float((a.grad - b.grad).abs().max()) for a, b in pairs)
 
 
 def sides(shape: Shape, folder: str) -> dict[str, tuple[Any, Callable[[], Any]]]:
