@@ -160,8 +160,9 @@ def commands(folder: Path, mistake: Mistake | None, local: Mapping[str, Any]) ->
     """Both sides' command for a mistake, or for the valid files; JSON is YAML."""
     programs = Path(sys.executable).parent
     recipe, config = folder / "recipe.yaml", folder / "config.yaml"
-    recipe.write_text(json.dumps({**RECIPE, **(mistake.recipe if mistake else {})}))
-    config.write_text(json.dumps({**CONFIG, **local, **(mistake.config if mistake else {})}))
+    replaced = (mistake.recipe, mistake.config) if mistake else ({}, {})
+    recipe.write_text(json.dumps({**RECIPE, **replaced[0]}, indent=2))
+    config.write_text(json.dumps({**CONFIG, **local, **replaced[1]}, indent=2))
     return {
         "ours": [str(programs / "agentrecipes"), "check", str(recipe)],
         "trl": [str(programs / "trl"), "grpo", "--config", str(config)],
@@ -203,8 +204,8 @@ def measured(folder: Path, mistake: Mistake, local: Mapping[str, Any], repeats: 
         "repeats": repeats,
         "ours_caught": caught["ours"],
         "trl_caught": caught["trl"],
-        "ours_message": answers["ours"][-1].line,
-        "trl_message": answers["trl"][-1].line,
+        "ours_message": answers["ours"][-1].line.replace(f"{folder}/", ""),
+        "trl_message": answers["trl"][-1].line.replace(f"{folder}/", ""),
     }
 
 
