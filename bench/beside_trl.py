@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 import random
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,14 @@ class Shape:
     prompts: int
 
 
+SMALL = (Shape("2m", 64, 64, 8, 2), Shape("2m", 256, 64, 8, 4), Shape("2m", 64, 64, 1, 8))
+LARGE = (
+    Shape("2m", 512, 128, 8, 4),
+    Shape("15m", 64, 64, 8, 2),
+    Shape("15m", 256, 64, 8, 4),
+    Shape("15m", 512, 128, 8, 4),
+    Shape("135m", 256, 64, 4, 2),
+)
 SIZES: dict[str, dict[str, Any]] = {
     "2m": {"hidden_size": 192, "num_hidden_layers": 4, "num_attention_heads": 6, "vocab_size": 512},
     "15m": {
@@ -75,6 +85,21 @@ def network(size: str) -> Any:
     return LlamaForCausalLM(LlamaConfig(max_position_embeddings=4096, **fields, **ends))
 
 
+def tokenizer(size: str, *, ends: bool = True) -> Any:
+    """A word for each token of a size's vocabulary; `ends`: one of them is said to end a text."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    words = ["<pad>", "<end>", *(f"w{n}" for n in range(2, SIZES[size]["vocab_size"]))]
+    numbers = {word: number for number, word in enumerate(words)}
+    made = Tokenizer(models.WordLevel(numbers, unk_token="<pad>"))
+    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    end = {"eos_token": "<end>"} if ends else {}
+    return PreTrainedTokenizerFast(
+        tokenizer_object=made, pad_token="<pad>", padding_side="left", **end
+    )
+
+
 @dataclass(frozen=True)
 class Attempts:
     """Recorded completions: lengths are lognormal, half of the most in the median."""
@@ -82,6 +107,14 @@ class Attempts:
     prompts: list[list[int]]  # by attempt
     completions: list[list[int]]
     advantages: list[float]
+
+
+def prompts(shape: Shape) -> list[list[int]]:
+    """By attempt: each prompt as often as its group has attempts."""
+    draw = random.Random(f"{shape.prompt}-{shape.group}-{shape.prompts}")
+    words = SIZES[shape.model]["vocab_size"]
+    drawn = [[draw.randrange(2, words) for _ in range(shape.prompt)] for _ in range(shape.prompts)]
+    return [prompt for prompt in drawn for _ in range(shape.group)]
 
 
 def attempts(shape: Shape) -> Attempts:
@@ -105,6 +138,57 @@ def attempts(shape: Shape) -> Attempts:
             completions.append(some(length))
             advantages.append((reward - mean) / spread if shape.group > 1 else 1.0)
     return Attempts(prompts, completions, advantages)
+
+
+def grpo_trainer(model: Any, shape: Shape, folder: str, **more: Any) -> Any:
+    """TRL's GRPOTrainer of a shape, on a CPU in float32, `more` being further GRPOConfig fields.
+
+    No token ends a completion, so that it costs nothing to forbid one: all have the full length.
+    Its reward is `mean_word`.
+    """
+    from trl import GRPOConfig, GRPOTrainer
+
+    from datasets import Dataset
+
+    rows = shape.prompts * shape.group
+    fields: dict[str, Any] = {
+        "use_cpu": True,
+        "bf16": False,
+        "beta": 0.0,
+        "num_iterations": 1,
+        "temperature": 1.0,
+        "num_generations": max(shape.group, 2),
+        "per_device_train_batch_size": max(rows, 2),
+        "gradient_accumulation_steps": 1,
+        "gradient_checkpointing": False,
+        "max_completion_length": shape.completion,
+        "report_to": [],
+    }
+    own = GRPOTrainer(
+        model=model,
+        reward_funcs=lambda completions, **_: [mean_word(text) for text in completions],
+        args=GRPOConfig(output_dir=folder, **fields, **more),
+        train_dataset=Dataset.from_list([{"prompt": "w2"}] * rows),
+        processing_class=tokenizer(shape.model),
+    )
+    own.current_gradient_accumulation_steps = 1
+    own.eos_token_ids = [-1]
+    own.generation_kwargs["eos_token_id"] = None
+    for settings in (own.generation_config, model.generation_config, model.config):
+        settings.eos_token_id = None
+    return own
+
+
+def mean_word(text: str) -> float:
+    """A reward that hardly any two texts share: the mean of their words' numbers."""
+    numbers = [int(word[1:]) for word in text.split() if word.startswith("w")]
+    return sum(numbers) / max(len(numbers), 1)
+
+
+def gradient_gap(first: Any, other: Any) -> float:
+    """Largest difference between two models' gradients."""
+    pairs = zip(first.parameters(), other.parameters(), strict=True)
+    return max(float((a.grad - b.grad).abs().max()) for a, b in pairs)
 
 
 def wait_for_quiet(*, force: bool) -> None:
@@ -145,3 +229,67 @@ def ratio(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float,
         for _ in range(2000)
     )
     return once(ours, theirs), drawn[50], drawn[1949]
+
+
+def arguments(title: str, *, shapes: bool = True) -> argparse.ArgumentParser:
+    """The options that every comparison has, and those of comparisons by shape."""
+    parser = argparse.ArgumentParser(description=title)
+    parser.add_argument("--quick", action="store_true", help="less of it, in minutes")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--force", action="store_true", help="measure beside other work")
+    parser.add_argument("--repeats", type=int, default=5)
+    if shapes:
+        parser.add_argument("--threads", type=int, default=1)
+        parser.add_argument("--model", choices=tuple(SIZES), action="append")
+    return parser
+
+
+def shapes(words: argparse.Namespace) -> list[Shape]:
+    """Those that the options ask for."""
+    every = SMALL if words.quick else SMALL + LARGE
+    return [shape for shape in every if not words.model or shape.model in words.model]
+
+
+def row(shape: Shape, taken: dict[str, list[float]], other: str, **more: Any) -> dict[str, Any]:
+    """The figures of "ours" beside those of another side, median over median; and `more`.
+
+    One measurement has no interval.
+    """
+    middle, low, high = ratio(taken["ours"], taken[other])
+    return {
+        **asdict(shape),
+        "ours_seconds": statistics.median(taken["ours"]),
+        "trl_seconds": statistics.median(taken[other]),
+        "ratio": middle,
+        "low": low if len(taken[other]) > 1 else None,
+        "high": high if len(taken[other]) > 1 else None,
+        "gradient_gap": None,
+        "repeats": len(taken[other]),
+        **more,
+    }
+
+
+def told(found: dict[str, Any], *extra: str) -> str:
+    """A row as a line to read, with some of its further figures by name."""
+    size = "{model} P{prompt} C{completion} G{group} x{prompts}".format(**found)
+    figures = "{ours_seconds:.3f} s, TRL {trl_seconds:.3f} s".format(**found)
+    wide = "" if found["low"] is None else " [{low:.2f}, {high:.2f}]".format(**found)
+    spread = f"x{found['ratio']:.2f}{wide}"
+    more = (
+        f"{name} {found[name]:.3g}" if isinstance(found[name], float) else f"{name} {found[name]}"
+        for name in extra
+    )
+    return "  ".join([f"{size}: {figures}", spread, *more])
+
+
+def report(
+    measured: Iterable[dict[str, Any]], line: Callable[[dict[str, Any]], str], *, as_json: bool
+) -> None:
+    """Print rows as they come, or all of them as JSON."""
+    rows = []
+    for each in measured:
+        rows.append(each)
+        if not as_json:
+            print(line(each), flush=True)
+    if as_json:
+        print(json.dumps({"rows": rows}))

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -25,21 +24,17 @@ from typing import Any
 from beside_trl import (
     Attempts,
     Shape,
+    arguments,
     attempts,
+    gradient_gap,
     inside,
     interleaved,
     network,
-    ratio,
+    report,
+    row,
+    shapes,
+    told,
     wait_for_quiet,
-)
-
-SMALL = (Shape("2m", 64, 64, 8, 2), Shape("2m", 256, 64, 8, 4), Shape("2m", 64, 64, 1, 8))
-LARGE = (
-    Shape("2m", 512, 128, 8, 4),
-    Shape("15m", 64, 64, 8, 2),
-    Shape("15m", 256, 64, 8, 4),
-    Shape("15m", 512, 128, 8, 4),
-    Shape("135m", 256, 64, 4, 2),
 )
 
 
@@ -152,12 +147,6 @@ def trls(model: Any, recorded: Attempts, *, compact: bool, folder: str) -> Calla
     return loss
 
 
-def gradient_gap(first: Any, other: Any) -> float:
-    """Largest difference between two models' gradients."""
-    pairs = zip(first.parameters(), other.parameters(), strict=True)
-    return max(float((a.grad - b.grad).abs().max()) for a, b in pairs)
-
-
 def sides(shape: Shape, folder: str) -> dict[str, tuple[Any, Callable[[], Any]]]:
     """Each side's model and loss; the same weights, the same attempts."""
     recorded = attempts(shape)
@@ -183,21 +172,9 @@ def measured(shape: Shape, repeats: int) -> list[dict[str, Any]]:
     peaks = {name: peak(shape, name) for name in made}
     rows = []
     for head in ("every", "scored"):
-        middle, low, high = ratio(taken["ours"], taken[head])
-        rows.append(
-            {
-                **asdict(shape),
-                "head": head,
-                "ours_seconds": statistics.median(taken["ours"]),
-                "trl_seconds": statistics.median(taken[head]),
-                "ratio": middle,
-                "low": low,
-                "high": high,
-                "gradient_gap": gaps[head],
-                "ours_peak_mb": peaks["ours"],
-                "trl_peak_mb": peaks[head],
-            }
-        )
+        more = {"gradient_gap": gaps[head]}
+        more |= {"ours_peak_mb": peaks["ours"], "trl_peak_mb": peaks[head]}
+        rows.append(row(shape, taken, head, head=head, **more))
     return rows
 
 
@@ -233,15 +210,15 @@ def resident(name: str) -> float:
     return int(line.split()[1]) / 1024
 
 
+def measurements(words: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Two rows for each shape."""
+    for shape in shapes(words):
+        yield from measured(shape, words.repeats)
+
+
 def main() -> None:
     """Measure, print a table or JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--force", action="store_true", help="measure beside other work")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--model", choices=("2m", "15m", "135m"), action="append")
+    parser = arguments(__doc__.splitlines()[0])
     parser.add_argument("--peak", nargs=2, help=argparse.SUPPRESS)
     words = parser.parse_args()
     if words.peak:
@@ -251,24 +228,8 @@ def main() -> None:
 
     torch.set_num_threads(words.threads)
     wait_for_quiet(force=words.force)
-    rows: list[dict[str, Any]] = []
-    for shape in SMALL if words.quick else SMALL + LARGE:
-        if words.model and shape.model not in words.model:
-            continue
-        for row in measured(shape, words.repeats):
-            rows.append(row)
-            if not words.json:
-                size = "{model} P{prompt} C{completion} G{group} x{prompts}".format(**row)
-                figures = "{ours_seconds:.3f} s, TRL {trl_seconds:.3f} s ({head} position)".format(
-                    **row
-                )
-                spread = "x{ratio:.2f} [{low:.2f}, {high:.2f}]".format(**row)
-                more = "gap {gradient_gap:.1e}, MB {ours_peak_mb:.0f} / {trl_peak_mb:.0f}".format(
-                    **row
-                )
-                print(f"{size}: {figures}  {spread}  {more}", flush=True)
-    if words.json:
-        print(json.dumps({"rows": rows}))
+    extra = ("head", "gradient_gap", "ours_peak_mb", "trl_peak_mb")
+    report(measurements(words), lambda row: told(row, *extra), as_json=words.json)
 
 
 if __name__ == "__main__":
