@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.rewards.views import played
 
-from agentrecipes.components import build, names
+from agentrecipes.components import build, find, names
 from agentrecipes.testing.suites import RewardSuite
 
 HIT = {"name": "progress", "of": "gold"}  # one value for each turn
@@ -19,7 +19,10 @@ NEEDED = {  # the fields that parts cannot do without
 }
 
 
-@pytest.fixture(params=names("reward"))
+SHIPPED = [n for n in names("reward") if find("reward", n).__module__.startswith("agentrecipes.")]
+
+
+@pytest.fixture(params=SHIPPED)
 def shipped(request):
     return build("reward", {"name": request.param, **NEEDED.get(request.param, {})})
 

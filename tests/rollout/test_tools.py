@@ -33,7 +33,7 @@ def lamp(do: str) -> str:
 
 
 @tool
-async def meet(others: int) -> str:
+async def rendezvous(others: int) -> str:
     """Waits until so many are there."""
     MEETING.append(own := asyncio.Event())
     if len(MEETING) % others == 0:
@@ -45,7 +45,7 @@ async def meet(others: int) -> str:
 
 def episodes(*said: object, count: int = 1, **fields: object):
     """Trajectories that say these actions or texts, one a turn."""
-    parts = {"dataset": "arithmetic", "tools": ["lamp", "meet"], "instructions": "none"}
+    parts = {"dataset": "arithmetic", "tools": ["lamp", "rendezvous"], "instructions": "none"}
     environment = build("environment", {"name": "tools", **parts, **fields})
     texts = [each if isinstance(each, str) else environment.protocol.write(each) for each in said]
     made = tokenizer(CHATML)
@@ -120,7 +120,7 @@ def test_what_cannot_be_read_is_hinted_at_twice_and_then_the_end():
 
 def test_sixty_four_episodes_wait_for_their_tools_side_by_side():
     # None of the calls comes back before all 64 are there: one after the other they would time out.
-    meeting = Action("next", (Call("meet", {"others": 64}),))
+    meeting = Action("next", (Call("rendezvous", {"others": 64}),))
     [played, _] = episodes(meeting, meeting, DONE, count=64, limits={"seconds": 60})
     assert {one.stop for one in played} == {Stop.ANSWERED}
     assert all("met" in turn.observation_text for one in played for turn in one.turns[:2])

@@ -23,7 +23,7 @@ class Place:
 
 
 @tool
-def price(
+def cost(
     item: str,
     count: Annotated[int, Field(ge=1, description="how many")] = 1,
     size: Literal["s", "m"] = "s",
@@ -72,12 +72,12 @@ GIVEN: dict[str, Any] = {
 }
 
 
-class TestPrice(ToolSuite):
+class TestCost(ToolSuite):
     good: ClassVar = {"item": "tea", "count": 2}
 
     @pytest.fixture
     def tool(self):
-        return build("tool", "price")
+        return build("tool", "cost")
 
 
 class TestDistance(ToolSuite):
@@ -96,8 +96,8 @@ def called(name: str, **arguments: object):
 
 
 def test_hints_and_docstring_become_the_schema():
-    assert build("tool", "price").schema == {
-        "name": "price",
+    assert build("tool", "cost").schema == {
+        "name": "cost",
         "description": "What `count` pieces of an item cost.",
         "parameters": {
             "type": "object",
@@ -118,14 +118,14 @@ def test_hints_and_docstring_become_the_schema():
 
 
 def test_the_function_stays_a_function():
-    assert price("tea", 2) == "tea s: 6"
-    assert build("tool", "price").dump() == {"name": "price"}
+    assert cost("tea", 2) == "tea s: 6"
+    assert build("tool", "cost").dump() == {"name": "cost"}
 
 
 def test_arguments_are_converted_to_the_hinted_types():
     places = {"of": {"street": "Elm", "number": 4}, "to": {"street": "Elm", "number": 11}}
     assert called("distance", **places).text == "7"
-    assert called("price", item="tea").text == "tea s: 3"
+    assert called("cost", item="tea").text == "tea s: 3"
 
 
 def test_an_argument_of_another_type_is_an_error_of_the_caller():

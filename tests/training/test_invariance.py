@@ -140,7 +140,8 @@ def plain(algorithm, step: Step) -> dict[str, torch.Tensor]:
         pad = torch.nn.functional.pad
         picked = scores[:-1].gather(1, tokens[1:, None])[:, 0]
         logp.append(pad(picked, room))
-        value.append(pad(module().value_head(states)[:-1, 0], room))
+        below = states.detach() if algorithm.needs.detached_value else states
+        value.append(pad(module().value_head(below)[:-1, 0], room))
         entropy.append(pad(-(scores.exp() * scores).sum(-1)[:-1], room))
     outputs = Outputs(*(torch.stack(each) for each in (logp, value, entropy)))
     algorithm.loss(outputs, batch).total.backward()
@@ -194,10 +195,20 @@ def trajectories(step: Step) -> list[list[int]]:
     return list(members.values())
 
 
-def split(step: Step, rng: random.Random, numbers: set[int]) -> list[list[int]]:
-    """Those of `numbers` in up to four micro-batches, whole trajectories in each."""
+def groups(step: Step) -> list[list[int]]:
+    """Row numbers of each group."""
+    members: dict[int, list[int]] = {}
+    for number, whose in enumerate(step.batch.trajectory.tolist()):
+        members.setdefault(int(step.batch.group[whose]), []).append(number)
+    return list(members.values())
+
+
+def split(
+    step: Step, rng: random.Random, numbers: set[int], *, whole_groups: bool
+) -> list[list[int]]:
+    """Those of `numbers` in up to four micro-batches, whole trajectories or groups in each."""
     parts: list[list[int]] = [[] for _ in range(4)]
-    for own in trajectories(step):
+    for own in groups(step) if whole_groups else trajectories(step):
         parts[rng.randrange(4)] += [n for n in own if n in numbers]
     return [part for part in parts if part]
 
@@ -228,7 +239,8 @@ def test_the_gradient_does_not_depend_on_how_a_step_is_cut(name, variant, seed):
         needed = {n for n, each in enumerate(wanted) if each}
     expected = plain(algorithm, step)
     assume(max(float(gradient.abs().max()) for gradient in expected.values()) > 1e-4)
-    found = trained(algorithm, changed, split(changed, rng, needed))
+    parts = split(changed, rng, needed, whole_groups=algorithm.needs.whole_groups)
+    found = trained(algorithm, changed, parts)
     for key, gradient in expected.items():
         torch.testing.assert_close(
             found[key], gradient, **GRADIENT, msg=lambda m, k=key: f"{k} {m}"

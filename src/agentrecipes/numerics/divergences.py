@@ -26,7 +26,7 @@ def kl(logp: Tensor, logp_ref: Tensor, action_mask: Tensor, *, estimator: Estima
         return d
     if estimator == "k2":
         return 0.5 * d.square()
-    return (-d).exp() + d - 1.0
+    return (-d).expm1() + d  # exp(−d) − 1 without cancellation, so that it is never below 0
 
 
 def adapted(
