@@ -2,6 +2,7 @@
 
     python bench/algorithms.py --workers 2            # all of them, three seeds: under an hour
     python bench/algorithms.py --only grpo --only ppo # some
+    python bench/algorithms.py --folder curves        # the same; killed, it goes on where it was
     python bench/algorithms.py --check                # seed 7 again, against the stored figures
 
 All runs of a seed go on from one checkpoint, the one that the recipe's first stage leaves. The
@@ -62,6 +63,8 @@ def stage_recipe(folder: Path, stage: int) -> Path:
 def imitated(folder: Path, seed: int) -> Path:
     """The run folder of a seed's imitation."""
     place = folder / f"imitated-{seed}"
+    if (place / "model").exists():
+        return place
     run([str(stage_recipe(folder, 0)), f"seed={seed}", "tracking.backend=none"], place)
     return place
 
@@ -77,6 +80,9 @@ def words(name: str, *, control: bool) -> list[str]:
 
 def learn(folder: Path, name: str, seed: int, *, control: bool) -> dict[str, Any]:
     """Reinforce from the seed's checkpoint; only the figures that are kept."""
+    known = folder / f"{name}-{seed}{'-control' if control else ''}.json"
+    if known.exists():
+        return dict(json.loads(known.read_text()))
     more = [f"seed={seed}", *words(name, control=control)]
     start = f"model.path={folder / f'imitated-{seed}'}"
     recipe = folder / "reinforce.yaml"
@@ -91,6 +97,7 @@ def learn(folder: Path, name: str, seed: int, *, control: bool) -> dict[str, Any
         "greedy": value(made, "test", "greedy"),
         "curve": [[i, *scores] for i, scores in curve([made])],
     }
+    known.write_text(json.dumps(found))
     label = f"{name}{' control' if control else ''} seed {seed}"
     print(f"{label}: {found['before']:.3f} -> {found['after']:.3f}", flush=True)
     return found
@@ -195,11 +202,13 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--only", choices=NAMES, action="append")
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--folder", type=Path, help="where what is done stays, to go on from")
     asked = parser.parse_args()
     kept = json.loads(STORE.read_text()) if STORE.exists() else {}
     wanted, seeds = asked.only or NAMES, SEEDS[:1] if asked.check else SEEDS
     with tempfile.TemporaryDirectory() as temporary, ThreadPoolExecutor(asked.workers) as pool:
-        folder = Path(temporary)
+        folder = asked.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
         stage_recipe(folder, 1)
         list(pool.map(lambda seed: imitated(folder, seed), seeds))
         jobs = [(name, seed, False) for name in wanted for seed in seeds]
