@@ -38,7 +38,7 @@ check: $(VENV)/.dev
 	$(BIN)/ruff format --check src tests bench
 	$(BIN)/ruff check src tests bench
 	$(BIN)/mypy
-	$(BIN)/python -m pytest tests/shape --durations=0 --durations-min=1
+	$(BIN)/python -m pytest -n 2 tests/shape
 
 # Faults that the tests must find, one by one; some ten minutes.
 mutate: $(VENV)/.dev
