@@ -21,10 +21,10 @@ from agentrecipes.tracking.protocol import Status
 from agentrecipes.tracking.replacing import write
 from agentrecipes.tracking.report.page import write_report
 from agentrecipes.training import checkpoints
-from agentrecipes.training.collecting import Position, Sampler
 from agentrecipes.training.evaluation import evaluate
 from agentrecipes.training.export import weights
 from agentrecipes.training.guard import Guard
+from agentrecipes.training.position import Position, Sampler
 from agentrecipes.training.progress import Progress, Silent
 from agentrecipes.training.recorder import Recorder, as_dict, record_evaluations
 from agentrecipes.training.signals import StopFlag

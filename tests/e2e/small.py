@@ -13,7 +13,8 @@ from agentrecipes.components import add_folder
 from agentrecipes.experiment import run
 from agentrecipes.recipe.load import Recipe, load
 from agentrecipes.recipe.schema import Stage
-from agentrecipes.training.collecting import Collector, Position, Sampler
+from agentrecipes.training.collecting import Collector
+from agentrecipes.training.position import Position, Sampler
 from agentrecipes.training.stage import StageRun
 
 add_folder(Path(__file__).parent / "parts")

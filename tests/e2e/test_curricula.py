@@ -12,7 +12,7 @@ from agentrecipes.analysis.preview import preview
 from agentrecipes.analysis.success_rates import Recorded, from_run
 from agentrecipes.errors import RunStopped
 from agentrecipes.experiment import run
-from agentrecipes.training.collecting import Position
+from agentrecipes.training.position import Position
 from agentrecipes.training.stage import StageRun
 
 QUICK = ("stages.imitate.steps=2", "evaluation.every=0", "evaluation.tasks=2", "rewards=[spread]")

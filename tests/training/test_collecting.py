@@ -10,7 +10,7 @@ from small import Quiet, collector, weights_after, weights_before
 
 from agentrecipes.algorithms.grpo import GRPO
 from agentrecipes.algorithms.protocol import Needs
-from agentrecipes.training.collecting import Position
+from agentrecipes.training.position import Position
 from tolerances import EXACT, FLOAT32
 
 GRPO_STAGE = ("stages.reinforce.algorithm.name=grpo", "stages.reinforce.iterations=1")

@@ -13,7 +13,8 @@ from makers import trajectory, turn
 from agentrecipes.records import Scored
 from agentrecipes.tracking.protocol import NullTracker
 from agentrecipes.tracking.tables import Tables
-from agentrecipes.training.collecting import Iteration, Position
+from agentrecipes.training.collecting import Iteration
+from agentrecipes.training.position import Position
 from agentrecipes.training.progress import Silent
 from agentrecipes.training.recorder import Recorder
 

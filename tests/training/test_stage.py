@@ -12,8 +12,8 @@ from small import Quiet, collector, experiment, small, weights_after, weights_be
 from agentrecipes.experiment import run as run_experiment
 from agentrecipes.training import stage as stage_module
 from agentrecipes.training.batch import MicroBatch
-from agentrecipes.training.collecting import Position
 from agentrecipes.training.module import PolicyModule
+from agentrecipes.training.position import Position
 from tolerances import FLOAT32
 
 

@@ -10,7 +10,7 @@ import torch
 from small import small
 
 from agentrecipes.health.tripwires import Verdict
-from agentrecipes.training.collecting import Position
+from agentrecipes.training.position import Position
 from agentrecipes.training.story import Story, as_json
 
 

@@ -6,9 +6,8 @@ Law 5: advantages are computed on the whole batch, before it is split; denominat
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,8 +19,6 @@ from agentrecipes.recipe.schema import Stage
 from agentrecipes.records import Batch, Scored, Task
 from agentrecipes.rollout.collect import collect
 from agentrecipes.rollout.score import score
-from agentrecipes.rollout.setting import Job, Setting, opening_seed
-from agentrecipes.sampling.protocol import Plan
 from agentrecipes.training.batch import (
     MicroBatch,
     collected_batch,
@@ -33,69 +30,11 @@ from agentrecipes.training.batch import (
 from agentrecipes.training.critic import centred
 from agentrecipes.training.module import PolicyModule
 from agentrecipes.training.pack import micro_batches
+from agentrecipes.training.position import Position, Sampler
 from agentrecipes.training.rows import Row, trajectory_rows
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from agentrecipes.engines.protocol import Engine
-    from agentrecipes.rollout.chat import Chat
-
-
-@dataclass(frozen=True, slots=True)
-class Position:
-    """Where a stage stands: plain values, all that a checkpoint needs beside the weights."""
-
-    iteration: int = 0  # iterations, or steps of a stage that reads data, that are done
-    policy_version: int = 0  # counts on through the run
-    curriculum: Mapping[str, Any] = field(default_factory=dict)
-    algorithm: Mapping[str, Any] = field(default_factory=dict)
-    extensions: int = 0  # of a stage that reads data, by the tripwire dead_type
-
-
-@dataclass(frozen=True, slots=True)
-class Sampler:
-    """What a collection needs beside its tasks."""
-
-    engine: Engine
-    chat: Chat
-    seed: int
-    stage: str
-
-    def setting(self, stage: Stage, position: Position, *, greedy: bool = False) -> Setting:
-        """How episodes are run in this iteration."""
-        rollout = stage.rollout
-        return Setting(
-            environment=stage.environment,
-            engine=self.engine,
-            chat=self.chat,
-            tokens=rollout.tokens,
-            tokens_per_turn=rollout.tokens_per_turn,
-            temperature=rollout.temperature,
-            greedy=greedy,
-            top_p=rollout.top_p,
-            order=rollout.order or rollout.engine.order,
-            concurrency=rollout.concurrency,
-            policy_version=position.policy_version,
-        )
-
-    def jobs(self, plans: Sequence[Plan], iteration: int, purpose: str) -> list[Job]:
-        """One job per attempt; a task that is planned twice gets new attempt numbers."""
-        seen: Counter[str] = Counter()
-        jobs = []
-        for plan in plans:
-            task, group = (
-                plan.task,
-                f"{iteration}-{plan.refill}-{plan.task.id}-{seen[plan.task.id]}",
-            )
-            first = plan.first + seen[task.id]
-            key = (self.seed, self.stage, iteration, purpose)
-            opening = opening_seed(key, task.id, seen[task.id])
-            jobs += [
-                Job(task, group, first + n, plan.refill, opening, key) for n in range(plan.attempts)
-            ]
-            seen[task.id] += plan.attempts
-        return jobs
 
 
 @dataclass(frozen=True, slots=True)

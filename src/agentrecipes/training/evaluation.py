@@ -11,7 +11,7 @@ from agentrecipes.records import EvaluationRow, Place, Scored
 from agentrecipes.rollout.collect import collect
 from agentrecipes.rollout.score import score
 from agentrecipes.sampling.protocol import Plan
-from agentrecipes.training.collecting import Position, Sampler
+from agentrecipes.training.position import Position, Sampler
 
 
 @dataclass(frozen=True, slots=True)

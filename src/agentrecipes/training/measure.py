@@ -10,9 +10,9 @@ import torch
 from agentrecipes.components import build
 from agentrecipes.recipe.load import Recipe
 from agentrecipes.recipe.schema import Evaluation
-from agentrecipes.training.collecting import Position, Sampler
 from agentrecipes.training.evaluation import evaluate
 from agentrecipes.training.policy import Policy
+from agentrecipes.training.position import Position, Sampler
 from agentrecipes.training.progress import Progress, Silent
 from agentrecipes.training.recorder import as_dict
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from agentrecipes.health.metrics import flat_metrics, rollout_metrics
 from agentrecipes.tracking.protocol import Tracker
 from agentrecipes.tracking.tables import MetricRow, Place, Tables
-from agentrecipes.training.collecting import Iteration, Position
+from agentrecipes.training.collecting import Iteration
 from agentrecipes.training.evaluation import Evaluated
+from agentrecipes.training.position import Position
 from agentrecipes.training.progress import Progress
 
 EVERY = 10  # optimizer steps of a reading stage whose mean is one point of the curve

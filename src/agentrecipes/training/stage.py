@@ -12,16 +12,11 @@ from agentrecipes.recipe.schema import Stage
 from agentrecipes.training import fit as fitting
 from agentrecipes.training import optimizer as optimizers
 from agentrecipes.training.batch import MicroBatch
-from agentrecipes.training.collecting import (
-    Collector,
-    Iteration,
-    Position,
-    Sampler,
-    step_batches,
-)
+from agentrecipes.training.collecting import Collector, Iteration, step_batches
 from agentrecipes.training.export import weights
 from agentrecipes.training.module import PolicyModule, Update
 from agentrecipes.training.pack import micro_batches
+from agentrecipes.training.position import Position, Sampler
 from agentrecipes.training.reading import Reader
 from agentrecipes.training.weighing import Weighing
 

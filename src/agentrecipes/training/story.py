@@ -11,7 +11,7 @@ from typing import Any
 from agentrecipes.health.tripwires import Verdict
 from agentrecipes.recipe.load import Recipe
 from agentrecipes.recipe.schema import Stage
-from agentrecipes.training.collecting import Position
+from agentrecipes.training.position import Position
 
 
 @dataclass
