@@ -9,8 +9,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from agentrecipes.components import Component, FileName, PartOf, component
+from agentrecipes.components import Component, PartOf, component
 from agentrecipes.datasets.protocol import Dataset
+from agentrecipes.environments.prompt import QUESTION, Text, prompt_problems
 from agentrecipes.environments.protocol import Agent, OnInvalid, Outcome
 from agentrecipes.environments.renaming import Renaming
 from agentrecipes.environments.script import Faults, Script, guesser, reader
@@ -20,8 +21,6 @@ from agentrecipes.protocols.protocol import ActionProtocol
 from agentrecipes.records import Action, Call, Message, Passage, Task, ToolResult
 from agentrecipes.retrievers.protocol import Retriever, Searcher
 
-Text = Annotated[str, FileName("text")]
-QUESTION = "{question}"  # where a prompt of one's own takes the question
 NOTHING_FOUND = "Nothing was found."
 
 
@@ -43,13 +42,7 @@ class Search(Component):
 
     def rules(self, stage: Any) -> Iterable[Problem]:
         """A prompt must have a place for the question, and there must be something to search in."""
-        if self.prompt is not None and QUESTION not in self.prompt:
-            yield Problem(
-                code="no_question",
-                path="prompt",
-                message="the prompt has no place for the question",
-                suggestion=f"Write {QUESTION} where it belongs.",
-            )
+        yield from prompt_problems(self.prompt)
         if not getattr(self.dataset, "has_corpus", True) and self.retriever_lacks_corpus:
             yield Problem(
                 code="no_corpus",

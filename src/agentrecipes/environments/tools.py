@@ -9,19 +9,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from agentrecipes.components import Component, FileName, PartOf, component
+from agentrecipes.components import Component, PartOf, component
 from agentrecipes.datasets.protocol import Dataset
 from agentrecipes.environments.callers import drawer, follower
 from agentrecipes.environments.calling import Desk, Limits
+from agentrecipes.environments.prompt import QUESTION, Text, prompt_problems
 from agentrecipes.environments.protocol import Agent, OnInvalid, Outcome
 from agentrecipes.errors import Problem
 from agentrecipes.numerics.streams import derive
 from agentrecipes.protocols.protocol import ActionProtocol
 from agentrecipes.records import Action, Message, Task
 from agentrecipes.tools.protocol import Tool
-
-Text = Annotated[str, FileName("text")]
-QUESTION = "{question}"  # where a prompt of one's own takes the question
 
 
 @component("environment")
@@ -46,13 +44,7 @@ class Tools(Component):
 
     def rules(self, stage: Any) -> Iterable[Problem]:
         """A prompt has a place for the question, and the protocol can call every tool."""
-        if self.prompt is not None and QUESTION not in self.prompt:
-            yield Problem(
-                code="no_question",
-                path="prompt",
-                message="the prompt has no place for the question",
-                suggestion=f"Write {QUESTION} where it belongs.",
-            )
+        yield from prompt_problems(self.prompt)
         named = [str(tool.schema["name"]) for tool in self.tools]
         twice = sorted({name for name in named if named.count(name) > 1})
         if twice:

@@ -89,8 +89,7 @@ class Code(Component):
             ValueError: the action has no written form.
         """
         if action.answer is not None:
-            tagged = f"<answer> {action.answer} </answer>"
-            body = tagged if self.answers == "tagged" else action.answer
+            body = pieces.answer(action.answer, self.answers)
         else:
             codes = [str(call.arguments.get("code", "")) for call in action.calls]
             body = "\n".join(f"```python\n{code}\n```" for code in codes)

@@ -116,8 +116,7 @@ class Hermes(Component):
             ValueError: the action has no written form.
         """
         if action.answer is not None:
-            tagged = f"<answer> {action.answer} </answer>"
-            body = tagged if self.answers == "tagged" else action.answer
+            body = pieces.answer(action.answer, self.answers)
         else:
             said = [{"name": call.tool, "arguments": dict(call.arguments)} for call in action.calls]
             body = "\n".join(f"<tool_call>\n{pieces.as_json(one)}\n</tool_call>" for one in said)

@@ -51,6 +51,11 @@ def answered(thought: str, rest: str, nothing: str) -> Action:
     return Action(thought, (), answer) if answer else Action(thought, error=NO_ANSWER)
 
 
+def answer(text: str, answers: Answers) -> str:
+    """How an answer is written."""
+    return f"<answer> {text} </answer>" if answers == "tagged" else text
+
+
 def thinking(thought: str) -> str:
     """How a thought is written; nothing for an empty one."""
     return f"<think> {thought} </think>\n" if thought else ""

@@ -103,8 +103,7 @@ class Pythonic(Component):
             ValueError: the action has no written form.
         """
         if action.answer is not None:
-            tagged = f"<answer> {action.answer} </answer>"
-            body = tagged if self.answers == "tagged" else action.answer
+            body = pieces.answer(action.answer, self.answers)
         else:
             body = f"[{', '.join(map(_written, action.calls))}]"
         return pieces.checked(self, action, pieces.thinking(action.thought) + body)

@@ -58,10 +58,8 @@ class Sampler:
         seen: Counter[str] = Counter()
         jobs = []
         for plan in plans:
-            task, group = (
-                plan.task,
-                f"{iteration}-{plan.refill}-{plan.task.id}-{seen[plan.task.id]}",
-            )
+            task = plan.task
+            group = f"{iteration}-{plan.refill}-{task.id}-{seen[task.id]}"
             first = plan.first + seen[task.id]
             key = (self.seed, self.stage, iteration, purpose)
             opening = opening_seed(key, task.id, seen[task.id])
