@@ -10,15 +10,16 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, BinaryIO, cast
 
 import torch
 
 from agentrecipes.errors import CheckFailed
-from agentrecipes.tracking.replacing import write
+from agentrecipes.tracking.replacing import replacing, write
 
 FACTS = "[0-9]*-[0-9]*.json"  # the files with the hashes
 
@@ -38,12 +39,8 @@ def save(folder: Path, state: Mapping[str, Any], *, stage: int, done: int, keep:
     Raises:
         OSError: it cannot be written; the older ones stay.
     """
-    buffer = io.BytesIO()
-    torch.save(dict(state), buffer)
-    data = buffer.getvalue()
     path = folder / f"{stage:02d}-{done:08d}.ckpt"
-    write(path, data)
-    facts = {"sha256": hashlib.sha256(data).hexdigest(), "stage": stage, "done": done}
+    facts = {"sha256": _write(path, dict(state)), "stage": stage, "done": done}
     try:
         write(path.with_suffix(".json"), json.dumps(facts).encode())
     except OSError:
@@ -78,6 +75,45 @@ def tidy(folder: Path, found: Found | None) -> None:
             path.unlink()
 
 
+class _Hashing:
+    """A file that is written and hashed in one go: no copy of all the weights stands in memory."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.digest = hashlib.sha256()
+        self.error: OSError | None = None  # the disk's own words; torch has others
+        self._file = file
+
+    def write(self, data: bytes) -> int:
+        self.digest.update(data)
+        try:
+            return self._file.write(data)
+        except OSError as error:
+            self.error = self.error or error
+            raise
+
+    def flush(self) -> None:
+        self._file.flush()
+
+
+def _write(path: Path, value: Any) -> str:
+    """Put what torch saves of `value` in its place; return its SHA-256.
+
+    Raises:
+        OSError: the disk is full or the folder cannot be written.
+    """
+    with replacing(path) as partial, partial.open("wb") as file:
+        hashing = _Hashing(file)
+        try:
+            torch.save(value, cast("IO[bytes]", hashing))
+        except RuntimeError:
+            if hashing.error is None:
+                raise
+            raise hashing.error from None
+        file.flush()
+        os.fsync(file.fileno())
+    return hashing.digest.hexdigest()
+
+
 def _drop(facts: Iterable[Path]) -> None:
     for each in list(facts):
         each.unlink()
@@ -94,11 +130,9 @@ def _fault(path: Path, facts_path: Path) -> str | None:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor]) -> None:
-    """Write named tensors, atomically, and their hash beside them; tied ones are stored each."""
-    buffer = io.BytesIO()
-    torch.save({name: tensor.detach().clone() for name, tensor in tensors.items()}, buffer)
-    write(path, buffer.getvalue())
-    write(_hash_of(path), hashlib.sha256(buffer.getvalue()).hexdigest().encode())
+    """Write named tensors, atomically, and their hash beside them; tied ones are stored once."""
+    digest = _write(path, {name: tensor.detach() for name, tensor in tensors.items()})
+    write(_hash_of(path), digest.encode())
 
 
 def read_tensors(path: Path) -> dict[str, torch.Tensor]:
