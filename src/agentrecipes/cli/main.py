@@ -50,6 +50,7 @@ COMMANDS = {
     "replay": Entry("replay", "replay", RUNS, "Compute a run's rewards and advantages again."),
     "verify": Entry("verify", "verify", RUNS, "Certify the tokens that a run has stored."),
     "report": Entry("report", "report", RUNS, "Write runs as one self-contained HTML page."),
+    "export": Entry("export", "export", RUNS, "Write a run's model, or its adapter merged."),
     "doctor": Entry("doctor", "doctor", SETUP, "Show what is installed and what is missing."),
 }
 
