@@ -114,7 +114,7 @@ def logits(model) -> torch.Tensor:
 
 
 def kept_adapter(folder) -> torch.Tensor:
-    """Write an adapter as a run keeps it, and its base beside it; the logits of the two together."""
+    """Write an adapter as a run keeps it, and its base beside it; the logits of both together."""
     plain, model = adapted()
     plain.save_pretrained(folder.parent / "base")
     model.peft_config["default"].base_model_name_or_path = str(folder.parent / "base")
