@@ -52,6 +52,8 @@ COMMANDS = {
     "verify": Entry("verify", "verify", RUNS, "Certify the tokens that a run has stored."),
     "report": Entry("report", "report", RUNS, "Write runs as one self-contained HTML page."),
     "export": Entry("export", "export", RUNS, "Write a run's model, or its adapter merged."),
+    "chat": Entry("serve", "chat", RUNS, "Ask a run's agent questions; its steps are shown."),
+    "serve": Entry("serve", "serve", RUNS, "Serve a run's agent to OpenAI-style clients."),
     "registry": Entry("registry", "registry", SHARE, "Search, show or verify a registry."),
     "push": Entry("registry", "push", SHARE, "Put a recipe and its figures into a registry."),
     "pull": Entry("registry", "pull", SHARE, "Fetch a recipe from a registry."),
