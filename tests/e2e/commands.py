@@ -20,6 +20,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent))  # as a program it is started with no path of its own
+
+import killing
+
 PATIENCE_SECONDS = 60.0
 
 
@@ -93,10 +97,12 @@ class Commands:
         file_bytes: int | None = None,
         env: dict[str, str] | None = None,
         typed: str = "",
+        kill: dict[str, Any] | None = None,
     ) -> Command:
         """Start ``agentrecipes`` with these words; no file may grow beyond `file_bytes`.
 
-        `typed` is what stands on its standard input.
+        `typed` is what stands on its standard input; `kill` is where it is killed, in the words of
+        ``killing.py``.
         """
         self._count += 1
         command = Command(self.folder / f"command-{self._count}")
@@ -111,6 +117,7 @@ class Commands:
             "output": str(command.folder),
             "file_bytes": file_bytes,
             "env": env or {},
+            "kill": kill or {},
         }
         assert self._server.stdin is not None
         self._server.stdin.write(json.dumps(request) + "\n")
@@ -182,6 +189,11 @@ def become(request: dict[str, Any]) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
     from agentrecipes.cli.main import main
 
+    kill, told = request["kill"], None
+    if tell := kill.get("tell"):
+        told = killing.count(kill["folder"])
+    elif len(kill) > 1:  # more than the folder
+        killing.arm(kill, kill["folder"])
     code = 70
     try:
         main(request["words"])
@@ -190,6 +202,8 @@ def become(request: dict[str, Any]) -> None:
     except BaseException:  # what Python itself would do at the end of a program
         sys.excepthook(*sys.exc_info())
         code = 1
+    if told is not None:
+        Path(tell).write_text(json.dumps(told()))
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

@@ -35,6 +35,7 @@ COMMANDS = {
     "show": Entry(
         "show", "show", RECIPES, "Show the resolved recipe and where each value is from."
     ),
+    "plan": Entry("plan", "plan", RECIPES, "Show a recipe's memory and time, without loading it."),
     "list": Entry(
         "parts", "parts", RECIPES, "List the parts a recipe can name, with their fields."
     ),
