@@ -8,7 +8,7 @@ import os
 import ssl
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -202,7 +202,7 @@ class RemoteEngine:
         raise failed
 
     def _gone(self, url: str, error: Exception) -> EngineError:
-        [*own] = [process for process in self._processes if process.url == url]
+        own = [process for process in self._processes if process.url == url]
         more = own[0].last() if own and not own[0].alive else f"{type(error).__name__}: {error}."
         return EngineError(f"vllm_server engine: {url} does not answer: {more}")
 

@@ -29,12 +29,12 @@ class VllmServer(Component):
 
     order: ClassVar[Literal["fixed", "ready"]] = "ready"
 
-    urls: tuple[Annotated[str, Field(pattern=r"^https?://")], ...] = (
-        ()  # servers that are there; empty: one is started for each entry of `devices`, or one
-    )
-    devices: tuple[tuple[int, ...], ...] = (
-        ()  # GPUs of each server that is started; several GPUs share its model
-    )
+    urls: tuple[
+        Annotated[str, Field(pattern=r"^https?://")], ...
+    ] = ()  # servers that are there; empty: one is started for each entry of `devices`, or one
+    devices: tuple[
+        tuple[int, ...], ...
+    ] = ()  # GPUs of each server that is started; several GPUs share its model
     port: Port | None = None  # of the first server that is started; null: any that is free
     folder: str | None = (
         None  # where weights are handed over, seen by trainer and servers; null: a temporary one

@@ -42,15 +42,22 @@ def require() -> None:
     Raises:
         MissingExtra: it is not; the message has the command that installs it.
     """
-    found = installed()
-    wanted = f"{TESTED[0]}.{TESTED[1]}"
+    require_version(installed())
+
+
+def require_version(found: str | None) -> None:
+    """Nothing, if `found` is a tested version; None is no vLLM at all.
+
+    Raises:
+        MissingExtra: it is not.
+    """
     if found is None:
         raise MissingExtra(f"vllm engine: vLLM is not installed. {COMMAND}.")
     numbers = tuple(int(part) for part in found.split(".")[:2] if part.isdigit())
     if numbers != TESTED:
         raise MissingExtra(
-            f"vllm engine: vLLM {found} is installed, and {wanted} is what was tested: updates of "
-            f"weights change between versions. {COMMAND}."
+            f"vllm engine: vLLM {found} is installed, and {TESTED[0]}.{TESTED[1]} is what was "
+            f"tested: updates of weights change between versions. {COMMAND}."
         )
 
 
@@ -93,7 +100,7 @@ def require_heads(model: PreTrainedModel, *, on_cpu: bool) -> None:
 
 def write_folder(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
     """What vLLM builds a model from, weights apart: those are sent before the first request."""
-    plain: Any = model.get_base_model() if hasattr(model, "get_base_model") else model
+    plain = _plain(model)
     folder.mkdir(parents=True, exist_ok=True)
     config = plain.config.to_dict()
     config["architectures"] = [type(plain).__name__]
@@ -155,7 +162,10 @@ def build(given: Mapping[str, Any]) -> Any:
         with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             from vllm import EngineArgs, LLMEngine
+            from vllm.distributed.parallel_state import model_parallel_is_initialized
 
+            if model_parallel_is_initialized():
+                raise EngineError("another one is open in this process; close it first")
             return LLMEngine.from_engine_args(EngineArgs(**given, disable_log_stats=True))
     except Exception as error:
         raise failure("vLLM does not start", error) from error
@@ -166,9 +176,7 @@ def sampling(given: Mapping[str, Any]) -> Any:
     from vllm import SamplingParams
     from vllm.sampling_params import RequestOutputKind
 
-    return SamplingParams(
-        **given, flat_logprobs=True, output_kind=RequestOutputKind.FINAL_ONLY
-    )
+    return SamplingParams(**given, flat_logprobs=True, output_kind=RequestOutputKind.FINAL_ONLY)
 
 
 def shut_down(engine: Any) -> None:
@@ -187,9 +195,14 @@ def failure(what: str, error: Exception) -> EngineError:
     )
 
 
+def _plain(model: Any) -> Any:
+    """The Hugging Face model inside an adapter's wrapper, or `model` itself."""
+    return model.get_base_model() if hasattr(model, "get_base_model") else model
+
+
 def shapes(model: PreTrainedModel) -> dict[str, tuple[int, ...]]:
     """Name → shape of every weight that an update must bring."""
-    plain: Any = model.get_base_model() if hasattr(model, "get_base_model") else model
+    plain = _plain(model)
     return {
         name.replace(".base_layer", ""): tuple(tensor.shape)
         for name, tensor in plain.state_dict().items()

@@ -103,9 +103,7 @@ class Turns:
         for version, end in drawn.spans:
             versions += [version] * (min(end, size) - len(versions))
         several = tuple(versions) if len(set(versions)) > 1 else ()
-        return Sample(
-            tuple(drawn.ids[:size]), logp, finish, versions[0], drawn.seconds, several
-        )
+        return Sample(tuple(drawn.ids[:size]), logp, finish, versions[0], drawn.seconds, several)
 
     def _end(
         self, request: Request, ids: Sequence[int]
