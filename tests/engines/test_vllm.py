@@ -1,4 +1,4 @@
-"""vLLM in process: the draws of native, the log-probabilities of the trainer, after every update."""
+"""vLLM in process: the draws of native, the log-probabilities of the trainer."""
 
 import asyncio
 import copy
@@ -10,6 +10,7 @@ from ragged import MODEL, TOKENIZER, generate, next_turn, plain_logp, requests, 
 from vllm_cases import GAP, gap, moved
 
 from agentrecipes.engines import vllm_setup
+from agentrecipes.engines.protocol import Sample
 from agentrecipes.engines.vllm import Vllm
 from agentrecipes.errors import EngineError
 
@@ -66,7 +67,7 @@ def test_a_turn_that_spans_two_versions_says_which_token_is_whose(engine):
         for n, turn in enumerate(requests(6))
     ]
 
-    async def updated_meanwhile():
+    async def updated_meanwhile() -> list[Sample]:
         running = asyncio.create_task(engine.generate(turns))
         await asyncio.sleep(0.5)
         await asyncio.to_thread(engine.load, list(other.state_dict().items()), 2)
@@ -126,7 +127,7 @@ def test_an_adapter_arrives_merged(engine):
 
 
 def test_a_cancelled_call_leaves_the_engine_as_it_was(engine):
-    async def cancelled():
+    async def cancelled() -> None:
         running = asyncio.create_task(engine.generate([replace(requests()[0], max_tokens=1500)]))
         await asyncio.sleep(0.05)
         running.cancel()
@@ -141,7 +142,7 @@ def test_a_cancelled_call_leaves_the_engine_as_it_was(engine):
 def test_calls_may_overlap(engine):
     turns = requests()
 
-    async def two():
+    async def two() -> list[list[Sample]]:
         return await asyncio.gather(engine.generate(turns[:5]), engine.generate(turns[5:]))
 
     first, second = asyncio.run(two())

@@ -10,6 +10,7 @@ from ragged import MODEL, PART, TOKENIZER, generate, next_turn, plain_logp, requ
 from vllm_cases import GAP, gap
 
 from agentrecipes.engines import vllm_setup
+from agentrecipes.engines.protocol import Sample
 from agentrecipes.engines.vllm_server import VllmServer
 from agentrecipes.errors import EngineError
 
@@ -62,7 +63,7 @@ def spans_two_versions(engine, other):
         for n, turn in enumerate(requests(6))
     ]
 
-    async def updated_meanwhile():
+    async def updated_meanwhile() -> list[Sample]:
         running = asyncio.create_task(engine.generate(turns))
         await asyncio.sleep(1.0)
         await asyncio.to_thread(engine.load, list(MODEL.state_dict().items()), 3)

@@ -183,7 +183,7 @@ def test_a_port_that_is_taken_is_told_before_anything_starts(tmp_path):
 def test_a_server_that_does_not_start_says_why(tmp_path):
     process = ServerProcess({"no_such_argument": 1}, tmp_path / "log", port=None, gpus=())
     try:
-        with pytest.raises(EngineError, match="did not start: .*log"):
+        with pytest.raises(EngineError, match=r"did not start: .*log"):
             process.wait(120)
     finally:
         process.close()
