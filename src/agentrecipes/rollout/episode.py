@@ -139,6 +139,7 @@ class Run:
             policy_version=drawn.policy_version,
             engine_seconds=drawn.seconds,
             tool_seconds=decision.seconds,
+            policy_versions=drawn.policy_versions,
         )
         self.turns.append(turn)
         if self._on_turn is not None:
