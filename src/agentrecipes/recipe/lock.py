@@ -95,7 +95,7 @@ def _named_files(recipe: Recipe) -> Iterator[tuple[str, str]]:
     typed, _ = typed_form(recipe.data, RECIPE, recipe.folder)
     for leaf in leaves(recipe.data, RECIPE):
         mark = file_mark(leaf)
-        if mark is None or not isinstance(leaf.value, str):
+        if mark is None or mark.what == "made" or not isinstance(leaf.value, str):
             continue
         if mark.what == "text":
             if names_text(leaf.value):

@@ -62,6 +62,7 @@ def stage_problems(resolved: Resolved) -> Iterator[Problem]:
     yield from _tokens(case)
     yield from _labels(case)
     yield from _scopes(case)
+    yield from _caches(case)
     yield from _evaluation(case)
     yield from _dataset_fields(case)
     yield from _own_rules(case)
@@ -161,6 +162,15 @@ def _scopes(case: Case) -> Iterator[Problem]:
             hint = "Leave it out; a number counts on the last turn."
             problem = Problem("no_effect", "", found, hint)
             yield case.at(("rewards", index, "scope"), problem, key=True)
+
+
+def _caches(case: Case) -> Iterator[Problem]:
+    for index, entry in enumerate(case.stage.rewards):
+        asks = any(part.kind == "judge" for _, part in parts_in(entry.part))
+        if entry.cache is not None and not asks:
+            found = f"cache has no effect: {entry.label} asks no judge"
+            problem = Problem("no_effect", "", found, "Leave it out.")
+            yield case.at(("rewards", index, "cache"), problem, key=True)
 
 
 def _evaluation(case: Case) -> Iterator[Problem]:
