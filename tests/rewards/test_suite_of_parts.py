@@ -21,6 +21,9 @@ NEEDED = {  # the fields that parts cannot do without
     "clip": {"of": HIT, "high": 0.5},
     "mix": {"of": HIT, "rest": "exact_match"},
     "judge": {"judge": RECORDED},
+    "given": {"field": "type"},
+    "tools_used": {"tools": ["search", "add"]},
+    "tag_rules": {"once": ["answer"]},
     "rubric": {"judge": RECORDED, "criteria": ["is short"]},
 }
 

@@ -13,6 +13,8 @@ from typing import Any
 
 from agentrecipes.recipe.draft import RECIPE
 from agentrecipes.recipe.load import Recipe
+from agentrecipes.recipe.positions import dotted
+from agentrecipes.recipe.rules import parts_in
 from agentrecipes.recipe.values import file_mark, leaves, names_text, typed_form
 
 PACKAGES = (
@@ -44,6 +46,7 @@ def lock(recipe: Recipe, *, extra_files: Sequence[Path] = ()) -> dict[str, Any]:
     inputs |= {f"package {name}": found for name, found in _packages()}
     inputs |= {f"plug-in {name}": found for name, found in _plugins()}
     inputs |= dict(_named_files(recipe))
+    inputs |= dict(_prompts(recipe))
     inputs |= {f"part {path.name}": file_hash(path) for path in extra_files}
     return {
         "recipe": recipe.name,
@@ -105,6 +108,16 @@ def _named_files(recipe: Recipe) -> Iterator[tuple[str, str]]:
         if mark.what == "hub":
             path = _model_folder(path)
         yield from _hashes(leaf.value, path)
+
+
+def _prompts(recipe: Recipe) -> Iterator[tuple[str, str]]:
+    """What judges are asked with, also where a prompt of this package is meant by its name."""
+    for stage in recipe.fields.stages:
+        for loc, part in parts_in(stage.rewards):
+            text = getattr(part, "template", None)
+            if isinstance(text, str):
+                digest = hashlib.sha256(text.encode()).hexdigest()
+                yield f"prompt {stage.name}.{dotted(('rewards', *loc))}", digest
 
 
 def _value_at(data: Any, loc: Sequence[str | int]) -> Any:
