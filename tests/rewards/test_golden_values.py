@@ -31,13 +31,13 @@ def turn(action, observation=None, **more: object):
 def total(tmp_path, capsys):
     """The total of a transcript under some rewards, as the command tells it."""
 
-    def told(rewards, turns, *, golds=("rome",), iteration=0, **task: object):
+    def told(rewards, turns, *, golds=("rome",), iteration=0, **task: object) -> float | None:
         recipe, file = tmp_path / "golden.yaml", tmp_path / "one.jsonl"
         recipe.write_text(RECIPE.replace("REWARDS", rewards))
         task = {"question": "Where?", "golden_answers": list(golds), **task}
         file.write_text(json.dumps({"id": "one", "task": task, "turns": turns}))
         with pytest.raises(SystemExit) as end:
-            main(["score", str(recipe), str(file), "--json", "--iteration", str(iteration)])
+            main(["score", str(recipe), str(file), "--json", "--stage", f"@{iteration}"])
         said = capsys.readouterr()
         assert end.value.code == 0, said.err
         [score] = json.loads(said.out)["scores"]

@@ -25,15 +25,9 @@ Words = Annotated[
 ]
 
 
-Iteration = Annotated[
-    int, typer.Option(min=0, help="The iteration of which schedules have their values.")
-]
-
-
 def score(
     words: Words,
     stage: StageName = None,
-    iteration: Iteration = 0,
     profile: Profile = None,
     parts: Parts = None,
     as_json: Json = False,
@@ -45,9 +39,6 @@ def score(
     recipe_name, file = split.names
     recipe = open_recipe([recipe_name, *split.overrides], profile, parts=parts)
     chosen = stage_of(recipe, stage)
-    if iteration:
-        names = [each.name for each in recipe.stages]
-        chosen = recipe.stage(names.index(chosen.name), iteration)
     from agentrecipes.rollout.score import read_transcripts, score_views
 
     told: list[dict[str, Any]] = []

@@ -28,7 +28,7 @@ class TagRules(Component):
 
     paired: tuple[str, ...] = ()  # tags that are opened and closed in turn, once or more
     once: tuple[str, ...] = ()  # tags of which there is exactly one pair
-    counts: dict[str, Counts] = {}  # tag → fewest and most pairs
+    counts: Annotated[dict[str, Counts], Field(default_factory=dict)]  # tag → fewest and most pairs
     observed: tuple[str, ...] = ()  # tags that no turn may close without an observation
     answer_has: Literal["boxed", "bold"] | None = None  # what stands in the answer's tag
 
