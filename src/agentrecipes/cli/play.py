@@ -33,7 +33,9 @@ Script = Annotated[
 Episodes = Annotated[int, typer.Option(min=1, help="How many tasks are played.")]
 StageName = Annotated[
     str | None,
-    typer.Option("--stage", metavar="NAME", help="Whose environment; default: the last."),
+    typer.Option(
+        "--stage", metavar="NAME", help="Default: the last. @100: as it is in iteration 100."
+    ),
 ]
 Split = Annotated[Literal["train", "dev", "test"], typer.Option(help="Which tasks are played.")]
 
