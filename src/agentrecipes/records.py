@@ -188,6 +188,7 @@ class Scored:
     per_turn: tuple[float, ...]  # total by turn; a trajectory part counts on the last turn
     masked: bool = False  # total is null by a part with ``missing: mask``, and none drops it
     judgements: tuple[Judgement, ...] = ()  # what judges replied, in the order they were asked
+    weights: Mapping[str, float] = field(default_factory=dict)  # of the parts in the total
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,3 +259,7 @@ class Batch:
         default_factory=_absent
     )  # (N, K) int64: equal in a group where equal
     # observations came before the turn, -1 beyond a trajectory's turns; or (0,)
+    part_returns: Tensor = field(
+        default_factory=_absent
+    )  # (N, P) each reward by itself, before its weight; or (0,)
+    part_weights: tuple[float, ...] = ()  # P of them

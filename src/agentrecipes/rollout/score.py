@@ -57,7 +57,7 @@ def score(
     Raises:
         RunStopped: a part with ``missing: stop`` could not be computed.
     """
-    scored = []
+    scored, weights = [], {entry.label: entry.weight for entry in rewards}
     scores = score_views([View.of(trajectory) for trajectory in trajectories], rewards)
     for trajectory, found in zip(trajectories, scores, strict=True):
         if problems is not None:
@@ -70,6 +70,7 @@ def score(
                 per_turn=found.per_turn,
                 masked=found.masked,
                 judgements=found.judgements,
+                weights=weights,
             )
         )
     return scored
