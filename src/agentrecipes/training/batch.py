@@ -17,7 +17,13 @@ from agentrecipes.training.rows import Row
 if TYPE_CHECKING:
     from torch import Tensor
 
-PER_TRAJECTORY = ("turn_rewards", "turn_state", "returns", "group", "part_returns")  # (N, ...); others (B, ...)
+PER_TRAJECTORY = (
+    "turn_rewards",
+    "turn_state",
+    "returns",
+    "group",
+    "part_returns",
+)  # (N, ...); others (B, ...)
 ABSENT = torch.empty(0)
 
 
