@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from agentrecipes.components import Component, Fields, PartOf
+from agentrecipes.components import Component, Fields, FileName, PartOf
 
 Positive = Annotated[int, Field(ge=1)]
 Count = Annotated[int, Field(ge=0)]
@@ -41,11 +41,17 @@ class RewardEntry(Fields):
     )
     missing: Literal["drop", "mask", "stop"] = "drop"  # what a null does to its trajectory
     as_: Annotated[str | None, Field(alias="as")] = None  # tells two parts of one name apart
+    cache: Annotated[str, FileName("made")] | None = (
+        None  # folder in which the replies of its judges are kept, and looked up first
+    )
+    timeout_seconds: Annotated[float, Field(gt=0.0)] | None = (
+        None  # longest time for one trajectory; beyond it the value is null
+    )
 
     @model_validator(mode="before")
     @classmethod
     def _split(cls, data: Any) -> Any:
-        return beside(data, {"weight", "scope", "missing", "as"})
+        return beside(data, {"weight", "scope", "missing", "as", "cache", "timeout_seconds"})
 
     @model_validator(mode="after")
     def _as_the_part_does(self) -> RewardEntry:
@@ -63,7 +69,8 @@ class RewardEntry(Fields):
         """The entry as YAML would write it."""
         own = {"weight": self.weight, "scope": self.scope, "missing": self.missing}
         part: dict[str, Any] = self.part.dump()
-        return {**part, **own, **({"as": self.as_} if self.as_ else {})}
+        rare = {"as": self.as_, "cache": self.cache, "timeout_seconds": self.timeout_seconds}
+        return {**part, **own, **{key: value for key, value in rare.items() if value is not None}}
 
 
 class Rollout(Fields):
