@@ -92,7 +92,7 @@ class _Run:
         runs = str(self.place.runs.resolve())  # a resumed run is tracked where it was before
         self._write("recipe.lock", as_json({**locked, "runs": runs}))
         self.tables.run(self._summary("running"), recipe.data)
-        self.tracker.start(run_info(recipe, self.folder, locked))
+        self.tracker.start(run_info(recipe, self.folder, locked, within=self.place.within))
 
     def _train(self, found: checkpoints.Found | None) -> Status:
         position, first = Position(), 0

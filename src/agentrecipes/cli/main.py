@@ -29,6 +29,7 @@ TRAIN, RECIPES, PLAY, RUNS, SETUP = "Train", "Recipes", "Without a model", "Runs
 
 COMMANDS = {
     "run": Entry("run", "run", TRAIN, "Train, evaluate and track a recipe, or resume a run."),
+    "sweep": Entry("sweep", "sweep", TRAIN, "Run an Optuna study over a recipe; it resumes."),
     "eval": Entry("evaluate", "evaluate", TRAIN, "Evaluate a run's model, or a recipe's."),
     "check": Entry("check", "check", RECIPES, "Validate recipes; all problems at once."),
     "show": Entry(
