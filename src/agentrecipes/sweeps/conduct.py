@@ -2,50 +2,24 @@
 
 from __future__ import annotations
 
-import json
-import os
-import platform
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
-from optuna.trial import FrozenTrial, Trial, TrialState
+from optuna.trial import TrialState
 
 from agentrecipes.errors import RunStopped
-from agentrecipes.sweeps.curve import Curve, reduced, values_of
+from agentrecipes.sweeps.curve import Curve
 from agentrecipes.sweeps.load import Sweep
 from agentrecipes.sweeps.places import Places
 from agentrecipes.sweeps.pool import Pool, Said
-from agentrecipes.sweeps.processes import born, is_alive
-from agentrecipes.sweeps.space import overrides
 from agentrecipes.sweeps.study import HEARTBEAT_SECONDS, OVER, Study
+from agentrecipes.sweeps.trials import Live, Trials
 from agentrecipes.training.signals import StopFlag
 
 LISTEN_SECONDS = 0.5  # between two looks at the wish to stop
 HOPELESS = 3  # trials that fail before any succeeds: then the sweep itself is wrong
-
-Judged = Callable[[Trial, "Live", str], None]
-"""Called when a trial is over, with what became of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Live:
-    """A trial under way: the values it tries, and what the seeds that are done were worth."""
-
-    trial: Trial
-    values: dict[str, Any]
-    results: tuple[tuple[float, ...], ...] = ()  # of each seed, for each objective
-    tries: int = 0  # times that its process was killed
-
-    @property
-    def number(self) -> int:
-        return self.trial.number
-
-    def means(self) -> list[float]:
-        """The trial's values: the means over its seeds."""
-        return [sum(each) / len(self.results) for each in zip(*self.results, strict=True)]
 
 
 class Conductor:
@@ -56,7 +30,7 @@ class Conductor:
     ) -> None:
         self.sweep: Sweep = study.sweep
         self.study = study
-        self.places = places
+        self._trials = Trials(study, places, say)
         self.pool = pool
         self.say = say
         self.stop = StopFlag()
@@ -101,7 +75,7 @@ class Conductor:
             if live is None:
                 break
             self._busy[worker] = live
-            self.pool.send(worker, self._job(live))
+            self.pool.send(worker, self._trials.job(live))
             given = True
         return given
 
@@ -120,81 +94,7 @@ class Conductor:
     def _candidate(self) -> Live | None:
         if self._waiting:
             return self._waiting.pop(0)
-        mine = {live.number for live in self._busy.values()}
-        trials = self.study.trials()
-        over = sum(trial.state in OVER for trial in trials)
-        running = [trial for trial in trials if trial.state == TrialState.RUNNING]
-        left = [trial for trial in running if trial.number not in mine]
-        for trial in left:
-            if self._is_orphan(trial):
-                return self._adopted(trial.number)
-        if over + len(running) >= self.target:
-            return None
-        return self._begun(self.study.ask())
-
-    @property
-    def target(self) -> int:
-        """Trials that the study wants."""
-        points = self.sweep.space.grid() if self.sweep.fields.sampler.name == "grid" else None
-        wanted = self.sweep.fields.trials
-        if points is None:
-            assert wanted is not None  # checked with the file
-            return wanted
-        return len(points) if wanted is None else min(wanted, len(points))
-
-    def _is_orphan(self, trial: FrozenTrial) -> bool:
-        """Whether a running trial is nobody's: its sweep was killed."""
-        owner = trial.user_attrs.get("owner")
-        if owner is None or owner["host"] == platform.node():
-            return owner is None or not is_alive(owner["pid"], owner["born"])
-        return trial.number in self.study.silent()
-
-    def _begun(self, trial: Trial) -> Live:
-        """A trial with its values and its owner, both remembered in the storage."""
-        owner = {"host": platform.node(), "pid": os.getpid(), "born": born(os.getpid())}
-        self.study.keep(trial, owner=owner)
-        self.study.alive([trial])
-        live = Live(trial, self.study.values(trial), tries=trial.user_attrs.get("tries", 0))
-        names = [
-            self.places.run(live.number, self.sweep.seed(index, live.values)).name
-            for index in range(self.sweep.fields.seeds)
-        ]
-        self.study.keep(trial, runs=names)
-        return live
-
-    def _adopted(self, number: int) -> Live:
-        """A trial that a killed sweep left behind, with the seeds that it had finished."""
-        live = self._begun(self.study.again(number))
-        while len(live.results) < self.sweep.fields.seeds:
-            result = self._result(live)
-            if result is None:
-                break
-            live = replace(live, results=(*live.results, result))
-        if len(live.results) == self.sweep.fields.seeds:  # all but the last word was said
-            last = replace(live, results=live.results[:-1])
-            self.say(f"trial {number}: was finished")
-            return last
-        self.say(f"trial {number}: going on")
-        return live
-
-    def _job(self, live: Live) -> dict[str, Any]:
-        seed = self.sweep.seed(len(live.results), live.values)
-        folder = self.places.run(live.number, seed)
-        fields = self.sweep.fields
-        texts = [*self.sweep.given, *overrides(live.values), f"seed={seed}"]
-        return {
-            "do": "run",
-            "recipe": str(self.sweep.source),
-            "overrides": texts,
-            "profile": fields.profile,
-            "parts": self.places.parts and str(self.places.parts),
-            "runs": str(self.places.runs),
-            "folder": str(folder),
-            "lock": str(self.places.folder / "locks" / folder.name),
-            "parent": self.places.parent,
-            "tags": {"study": self.sweep.name, "trial": str(live.number)},
-            "reuse": fields.reuse,
-        }
+        return self._trials.candidate({live.number for live in self._busy.values()})
 
     # What workers say.
 
@@ -225,7 +125,7 @@ class Conductor:
             self._end(live, TrialState.PRUNED)
         elif status != "finished":
             self._end(live, TrialState.FAIL, reason=reason or status)
-        elif (result := self._result(live)) is None:
+        elif (result := self._trials.result(live)) is None:
             self._end(live, TrialState.FAIL, reason="its metric was never measured")
         else:
             self._judge(replace(live, results=(*live.results, result)))
@@ -256,18 +156,6 @@ class Conductor:
             self.say(f"trial {live.number}: {how}; trying again")
             self._waiting.insert(0, live)
 
-    def _result(self, live: Live) -> tuple[float, ...] | None:
-        """What the next seed of a trial is worth, where its run is finished."""
-        folder = self.places.run(live.number, self.sweep.seed(len(live.results), live.values))
-        summary = finished(folder)
-        if summary is None:
-            return None
-        found = [
-            reduced(values_of(summary["evaluations"], objective, self.sweep.recipe), objective)
-            for objective in self.sweep.fields.objective
-        ]
-        return None if None in found else tuple(value for value in found if value is not None)
-
     def _end(self, live: Live, state: TrialState, reason: str = "") -> None:
         if reason:
             self.study.keep(live.trial, reason=reason)
@@ -287,15 +175,6 @@ class Conductor:
             return
         self._seen = time.monotonic()
         self.study.alive([live.trial for live in (*self._busy.values(), *self._waiting)])
-
-
-def finished(folder: Path) -> dict[str, Any] | None:
-    """The summary of a run that is over; None of one that is not."""
-    path = folder / "summary.json"
-    if not path.is_file():
-        return None
-    summary: dict[str, Any] = json.loads(path.read_bytes())
-    return summary if summary["status"] == "finished" else None
 
 
 def _short(values: dict[str, Any]) -> str:

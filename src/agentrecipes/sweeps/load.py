@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from agentrecipes.errors import Problem, RecipeError
 from agentrecipes.recipe.load import Recipe
 from agentrecipes.recipe.load import check as check_recipe
+from agentrecipes.recipe.merge import as_part
 from agentrecipes.recipe.positions import Node, plain
 from agentrecipes.recipe.problems import from_pydantic
 from agentrecipes.recipe.shape import Shape
@@ -107,10 +108,22 @@ def check(path: Path, given: Sequence[str] = ()) -> tuple[Sweep | None, list[Pro
 
 
 def _fields(tree: Node) -> tuple[SweepFields | None, list[Problem]]:
+    tree = _spelled_out(tree)
     try:
         return SweepFields.model_validate(plain(tree)), []
     except ValidationError as error:
         return None, from_pydantic(error, tree, SHAPE)
+
+
+def _spelled_out(tree: Node) -> Node:
+    """The short forms as their long ones: ``sampler: tpe``, one objective instead of a list."""
+    entries = dict(tree.items)
+    for key in ("sampler", "pruner"):
+        if key in entries:
+            entries[key] = as_part(entries[key])
+    if (one := entries.get("objective")) is not None and one.items:
+        entries["objective"] = Node([one], one.place, one.path, one.key)
+    return replace(tree, value=entries)
 
 
 def _source(tree: Node, path: Path) -> tuple[Path | None, list[Problem]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +26,12 @@ class Places:
     def run(self, number: int, seed: int) -> Path:
         """The folder of one run of a trial."""
         return self.runs / f"{self.study}-{self.token}-{number:04d}-{seed}"
+
+
+def finished(folder: Path) -> dict[str, Any] | None:
+    """The summary of a run that is over; None of one that is not."""
+    path = folder / "summary.json"
+    if not path.is_file():
+        return None
+    summary: dict[str, Any] = json.loads(path.read_bytes())
+    return summary if summary["status"] == "finished" else None

@@ -36,11 +36,14 @@ def of_the_space(
 ) -> list[Problem]:
     """What the recipe's check says about each end of each entry, wherever the entry is asked.
 
-    Then each end with each choice of another entry, so that what only a pair breaks is told too.
+    Then each end with each choice of another entry: a pair that the recipe refuses is a warning,
+    because a third value may allow it. A trial that is refused fails without training.
     """
     problems: dict[tuple[str, int | None, int | None], Problem] = {}
 
-    def hold(entry: Entry, at_end: tuple[Loc, Any], situation: Mapping[str, Any]) -> None:
+    def hold(
+        entry: Entry, at_end: tuple[Loc, Any], situation: Mapping[str, Any], severity: str
+    ) -> None:
         loc, value = at_end
         text = override(entry.path, value)
         given = [*texts, *overrides(situation), text]
@@ -48,15 +51,16 @@ def of_the_space(
         for problem in found:
             if problem.severity == "error":
                 told = _moved(tree, loc, problem, text=text, situation=situation)
+                told = replace(told, severity=severity)
                 problems.setdefault((told.path, told.line, told.column), told)
 
     for entry in space.entries:
         for end in _ends(entry):
             for situation in space.situations(entry):
-                hold(entry, end, situation)
+                hold(entry, end, situation, "error")
     if not problems:
         for entry, end, situation in itertools.islice(_pairs(space), MOST_PAIRS):
-            hold(entry, end, situation)
+            hold(entry, end, situation, "warning")
     return list(problems.values())
 
 

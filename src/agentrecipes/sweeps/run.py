@@ -12,12 +12,13 @@ from typing import Any
 
 from agentrecipes.errors import AgentRecipesError
 from agentrecipes.recipe.lock import file_hash
-from agentrecipes.sweeps.conduct import Conductor, Live
+from agentrecipes.sweeps.conduct import Conductor
 from agentrecipes.sweeps.load import Sweep
 from agentrecipes.sweeps.outcome import outcome
 from agentrecipes.sweeps.places import Places
 from agentrecipes.sweeps.pool import Pool
 from agentrecipes.sweeps.study import Study
+from agentrecipes.sweeps.trials import Live
 from agentrecipes.tracking.opening import tracker
 from agentrecipes.tracking.protocol import RunInfo, Tracker, Within
 from agentrecipes.tracking.replacing import write

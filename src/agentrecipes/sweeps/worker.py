@@ -22,6 +22,7 @@ from typing import IO, Any
 from agentrecipes.components import add_folder
 from agentrecipes.errors import AgentRecipesError, RunStopped
 from agentrecipes.recipe.load import load
+from agentrecipes.sweeps.places import finished
 from agentrecipes.tracking.protocol import Within
 from agentrecipes.training.signals import StopFlag
 
@@ -79,7 +80,7 @@ class Worker:
         folder = Path(job["folder"])
         place = RunPlace(Path(job["runs"]), folder, Within(job["parent"], job["tags"]))
         with locked(Path(job["lock"])):
-            if (found := _finished(folder)) is not None:
+            if (found := finished(folder)) is not None:
                 return found
             again = (folder / "recipe.yaml").is_file()
             return experiment.run(
@@ -114,15 +115,6 @@ class Worker:
             self._answers.flush()
         except OSError:
             self._stop.asked = True  # nobody listens any more
-
-
-def _finished(folder: Path) -> dict[str, Any] | None:
-    """The summary of a run that is over: it is never run again."""
-    path = folder / "summary.json"
-    if not path.is_file():
-        return None
-    summary: dict[str, Any] = json.loads(path.read_bytes())
-    return summary if summary["status"] == "finished" else None
 
 
 @contextmanager
