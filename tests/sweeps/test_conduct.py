@@ -10,6 +10,7 @@ from tests.sweeps.scripted import OBJECTIVE, RATE, SPACE, Workers, conducted, se
 
 from agentrecipes.errors import RunStopped
 from agentrecipes.sweeps.outcome import outcome
+from agentrecipes.sweeps.pool import Said
 from agentrecipes.sweeps.study import StorageLost, Study
 
 CLOSE = {"rel": 0.0, "abs": 1e-12}
@@ -41,7 +42,7 @@ def test_a_trial_is_worth_the_mean_of_the_last_evaluations_of_its_seeds(tmp_path
 def test_the_curve_goes_on_through_the_seeds(tmp_path):
     text = "objective: {metric: exact_match, seeds: 2}\ntrials: 1\n" + SPACE
 
-    def linear(values, seed, iteration):
+    def linear(values, seed, iteration) -> float:
         return iteration / 100 + (0.2 if seed == 8 else 0.0)
 
     study = conducted(sweep_of(tmp_path, text), tmp_path, Workers(linear))
@@ -179,7 +180,7 @@ def test_the_trials_of_a_dead_sweep_are_finished_under_their_numbers(tmp_path):
     sweep = sweep_of(tmp_path, text)
 
     class Dying(Workers):
-        def hear(self, seconds):
+        def hear(self, seconds) -> Said | None:
             if len(self.jobs) == 4:  # in the second seed of the second trial
                 raise KeyboardInterrupt
             return super().hear(seconds)
@@ -223,8 +224,8 @@ def test_a_storage_that_is_lost_ends_the_sweep_and_the_next_one_counts_what_was_
     sweep = sweep_of(tmp_path, OBJECTIVE + "sampler: random\ntrials: 3\n" + SPACE)
 
     class Losing(Workers):
-        def hear(self, seconds):
-            if len(self.jobs) == 2 and not self._said[0].message["do"] == "evaluation":
+        def hear(self, seconds) -> Said | None:
+            if len(self.jobs) == 2 and self._said[0].message["do"] != "evaluation":
                 (tmp_path / "sweeps.db").rename(tmp_path / "kept.db")
             return super().hear(seconds)
 

@@ -51,6 +51,7 @@ COMMANDS = {
     "diff": Entry("diff", "diff", RUNS, "Compare two runs: recipe, first token, figures."),
     "replay": Entry("replay", "replay", RUNS, "Compute a run's rewards and advantages again."),
     "verify": Entry("verify", "verify", RUNS, "Certify the tokens that a run has stored."),
+    "ui": Entry("ui", "ui", RUNS, "Open MLflow's pages on the runs, until Ctrl-C."),
     "report": Entry("report", "report", RUNS, "Write runs as one self-contained HTML page."),
     "export": Entry("export", "export", RUNS, "Write a run's model, or its adapter merged."),
     "registry": Entry("registry", "registry", SHARE, "Search, show or verify a registry."),
