@@ -64,6 +64,7 @@ class _Run:
             tables=experiment.tables,
             tracker=experiment.tracker,
             note=progress.note,
+            within=experiment.place.within,
         )
         self._stop = stop
         self._recent: list[Mapping[str, float]] = []  # what a resumed stage's next mean begins with
