@@ -19,6 +19,7 @@ from agentrecipes.rollout.chat import Labelled
 from agentrecipes.rollout.collect import Desk
 from agentrecipes.rollout.episode import play_policy
 from agentrecipes.rollout.setting import Job, Setting
+from agentrecipes.training.export import weights
 from agentrecipes.training.policy import Policy
 from agentrecipes.training.position import Position, Sampler
 
@@ -73,6 +74,7 @@ class Agent:
         policy = Policy.build(build("model", {"name": "run", "path": str(run)}), recipe.seed)
         policy.chat.verify(stage.environment.protocol.observation_role)
         engine = stage.rollout.engine.start(policy.module.model, policy.tokenizer)
+        engine.load(weights(policy.module), 0)
         sampler = Sampler(engine, policy.chat, recipe.seed, stage.name)
         return cls.of(run.name, sampler.setting(stage, Position(iteration=done)))
 
@@ -159,7 +161,7 @@ class InThread:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self.load, self.close = engine.load, engine.close
+        self.load, self.rest, self.close = engine.load, engine.rest, engine.close
 
     async def generate(self, requests: Sequence[Request]) -> list[Sample]:
         """What the engine gives."""
