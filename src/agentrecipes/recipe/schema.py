@@ -175,11 +175,53 @@ class DeadType(Fields):
     tasks: Positive = 20  # oracle traces per type
 
 
+Act = Literal["warn", "pause", "stop"]  # pause: save a checkpoint, and stop
+
+
+class ConstantReward(Fields):
+    """All totals of an iteration are alike, or null, again and again: something has failed.
+
+    Not where they came to be alike at the best that there was: then the tasks are solved.
+    """
+
+    iterations: Positive = 3  # in a row
+    action: Act = "pause"
+
+
+class Gaming(Fields):
+    """A reward rises while the held-out score falls: the policy pleases the reward, not the task.
+
+    Compared are evaluations of the sampled policy, and the reward's means between them.
+    """
+
+    evaluations: Annotated[int, Field(ge=2)] = 3  # in a row in which the score falls
+    fall: Annotated[float, Field(gt=0.0)] = 0.02  # least fall of the score from first to last
+    rise: Annotated[float, Field(gt=0.0)] = 0.02  # least rise of the reward from first to last
+    action: Act = "warn"
+
+
+class Collapse(Fields):
+    """The policy has lost something that it had; each limit is off where it is null."""
+
+    window: Positive = 5  # iterations that are averaged
+    valid: Rate | None = 0.5  # least share of readable turns, of its best
+    reward: Rate | None = 0.5  # least mean total, of its best, where that is above 0
+    entropy: Rate | None = 0.05  # least entropy of the sampled tokens, of the first window's
+    kl: Annotated[float, Field(gt=0.0)] | None = None  # most nats from the reference
+    length: Annotated[float, Field(gt=1.0)] | None = (
+        None  # most tokens of a trajectory, and by the inverse least, of the first window's
+    )
+    action: Act = "pause"
+
+
 class Tripwires(Fields):
     """Rules that warn about a run or stop it; what is written is on."""
 
     no_signal: NoSignal | None = None
     dead_type: DeadType | None = None
+    constant_reward: ConstantReward | None = None
+    gaming: Gaming | None = None
+    collapse: Collapse | None = None
 
 
 class Example(Fields):
