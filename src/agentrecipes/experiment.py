@@ -64,6 +64,7 @@ class _Run:
             tables=experiment.tables,
             tracker=experiment.tracker,
             note=progress.note,
+            within=experiment.place.within,
         )
         self._stop = stop
         self._recent: list[Mapping[str, float]] = []  # what a resumed stage's next mean begins with
@@ -166,13 +167,17 @@ class _Run:
                 self.recipe.stage(index, position.iteration), sampler, position, splits=[split]
             )
 
+        def save(position: Position) -> None:
+            self.folder.save(index, fields, position)
+
         return Recorder(
             stage=fields.name,
             tables=self.tables,
             tracker=self.tracker,
             progress=self.progress,
             stop=lambda: self._stop.asked,
-            save=lambda position: self.folder.save(index, fields, position),
+            save=save,
+            watch=self._tripwires().while_collecting(fields, save),
             evaluate=measure,
             every=fields.evaluation.every,
             began=self.folder.began - self.folder.story.seconds,

@@ -52,11 +52,11 @@ def recipe(tmp_path):
     return lambda *overrides: load(path, list(overrides))
 
 
-def needed(recipe, *overrides: str):
+def needed(recipe, *overrides: str, device: str = "cpu"):
     """The toy's memory in the recipe's stage."""
     made = recipe(*overrides)
     stage = made.stage(0, 0)
-    return memory(stage, TOY, Sizes.of(stage, TOY, made.fields.model), device="cpu")
+    return memory(stage, TOY, Sizes.of(stage, TOY, made.fields.model), device=device)
 
 
 def folder_with(tmp_path: Path, config: dict) -> Path:
@@ -157,6 +157,20 @@ def test_sampling_holds_keys_and_values_of_every_row(recipe):
     assert fewer["keys and values"] * 4 == sampling["keys and values"]
     turns = needed(recipe, "environment.max_turns=3").sampling
     assert turns["keys and values"] == 2 * sampling["keys and values"]  # the turn before's too
+
+
+def test_vllm_has_weights_and_a_cache_of_its_own_unless_it_sleeps(recipe):
+    engine = "rollout.engine={name: vllm, dtype: bf16, sequences: 8}"
+    weights, cache = 2 * TOY_PARAMETERS, 8 * 100 * 2 * 2 * 96 * 2
+    asleep = needed(recipe, engine, device="gpu")
+    assert "engine's weights" not in asleep.always
+    assert asleep.sampling["engine's weights"] == weights
+    assert asleep.sampling["engine's keys and values"] == cache
+    on_cpu = needed(recipe, engine)  # nothing sleeps there
+    assert on_cpu.always["engine's weights"] == weights
+    assert on_cpu.always["engine's keys and values"] == 1 << 28
+    elsewhere = needed(recipe, "rollout.engine={name: vllm_server, servers: ['http://h:1']}")
+    assert "engine's weights" not in {**elsewhere.always, **elsewhere.sampling}
 
 
 def test_the_larger_of_sampling_and_updating_makes_the_peak(recipe):

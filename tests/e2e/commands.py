@@ -96,17 +96,20 @@ class Commands:
         *words: object,
         file_bytes: int | None = None,
         env: dict[str, str] | None = None,
+        typed: str = "",
         kill: dict[str, Any] | None = None,
     ) -> Command:
         """Start ``agentrecipes`` with these words; no file may grow beyond `file_bytes`.
 
-        `kill` is where it is killed, in the words of ``killing.py``.
+        `typed` is what stands on its standard input; `kill` is where it is killed, in the words of
+        ``killing.py``.
         """
         self._count += 1
         command = Command(self.folder / f"command-{self._count}")
         command.folder.mkdir()
         for name in ("stdout", "stderr"):
             (command.folder / name).touch()
+        (command.folder / "stdin").write_text(typed)
         self._running[str(command.folder)] = command
         request = {
             "words": [str(word) for word in words],
@@ -179,7 +182,7 @@ def become(request: dict[str, Any]) -> None:
     """Be the command, in the forked process."""
     for number, name in ((1, "stdout"), (2, "stderr")):
         os.dup2(os.open(f"{request['output']}/{name}", os.O_WRONLY | os.O_APPEND), number)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(os.open(f"{request['output']}/stdin", os.O_RDONLY), 0)
     os.chdir(request["cwd"])
     os.environ.update(request["env"])
     if (most := request["file_bytes"]) is not None:

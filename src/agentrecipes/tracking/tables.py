@@ -49,7 +49,10 @@ class Tables:
         *,
         advantage_means: Sequence[float | None] | None = None,
     ) -> None:
-        """Write a trajectories and a turns file for `place`; they replace what stood there."""
+        """Write the trajectories, turns and judgements of `place`; they replace what stood there.
+
+        Where no judge was asked there is no file of judgements.
+        """
         means = advantage_means if advantage_means is not None else [None] * len(scored)
         name = _file(place.stage, f"{place.iteration:06d}", place.split, place.mode)
         records = zip(scored, means, strict=True)
@@ -60,6 +63,8 @@ class Tables:
         )
         turns = (row for one in scored for row in rows.turns(one, self._run, place))
         self._write("turns", name, list(turns))
+        if judged := [row for one in scored for row in rows.judgements(one, self._run, place)]:
+            self._write("judgements", name, judged)
 
     def metrics(self, stage: str, rows: Sequence[MetricRow], *, name: str) -> None:
         """Write one file of metrics; the same stage and name replace it."""
@@ -114,7 +119,7 @@ class Tables:
 
     def compact(self, stage: str) -> None:
         """Make one file per table of the stage's small ones; readers always see every row once."""
-        for table in ("metrics", "evaluations", "trajectories", "turns"):
+        for table in ("metrics", "evaluations", "trajectories", "turns", "judgements"):
             try:
                 compaction.compact(self._folder / table, stage, schema=schema(table))
             except _trouble() as error:

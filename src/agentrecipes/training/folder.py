@@ -17,7 +17,7 @@ from agentrecipes.recipe.lock import compare, lock
 from agentrecipes.recipe.schema import Stage
 from agentrecipes.tracking.events import Events
 from agentrecipes.tracking.opening import run_info
-from agentrecipes.tracking.protocol import Status, Tracker
+from agentrecipes.tracking.protocol import Status, Tracker, Within
 from agentrecipes.tracking.replacing import write
 from agentrecipes.tracking.report.page import write_report
 from agentrecipes.tracking.tables import Tables
@@ -39,6 +39,7 @@ class RunFolder:
     tracker: Tracker
     story: Story = field(default_factory=Story)
     note: Callable[[str], None] = print  # to whoever watches
+    within: Within = field(default_factory=Within)
     began: float = field(default_factory=time.perf_counter)  # time.perf_counter() of this sitting
 
     @property
@@ -81,7 +82,7 @@ class RunFolder:
             write(self.path / "recipe.lock", as_json({**locked, "runs": runs}))
             write(self.path / "recipe.yaml", self.recipe.to_yaml().encode())
         self.tables.run(self.summary("running"), self.recipe.data)
-        self.tracker.start(run_info(self.recipe, self.path, locked))
+        self.tracker.start(run_info(self.recipe, self.path, locked, within=self.within))
 
     def _require_same(self, locked: Mapping[str, Any]) -> None:
         """Say which inputs are no longer those that the run began with."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agentrecipes.health.metrics import flat_metrics, rollout_metrics
+from agentrecipes.records import Scored
 from agentrecipes.tracking.protocol import Tracker
 from agentrecipes.tracking.tables import MetricRow, Place, Tables
 from agentrecipes.training.collecting import Iteration
@@ -14,6 +15,7 @@ from agentrecipes.training.evaluation import Evaluated
 from agentrecipes.training.position import Position
 from agentrecipes.training.progress import Progress
 
+Watch = Callable[[Position, Sequence[Scored], Mapping[str, float]], None]
 EVERY = 10  # optimizer steps of a reading stage whose mean is one point of the curve
 
 
@@ -30,6 +32,7 @@ class Recorder:
     evaluate: Callable[[Position], None]
     every: int  # iterations between evaluations; 0 for never
     began: float  # time.perf_counter() when the run began
+    watch: Watch | None = None  # asked after each iteration; may stop the run
     offset: int = 0  # steps of earlier stages: the tracker's axis goes on through the run
     recent: list[Mapping[str, float]] = field(default_factory=list)  # steps since the last mean
     _rows: list[MetricRow] = field(default_factory=list)
@@ -60,8 +63,10 @@ class Recorder:
         self._write()
         self.progress.advance(after.iteration, values)
         due = self.every and after.iteration % self.every == 0
-        if due and not self.stop():  # else a resumed run begins with it: saving comes first
+        if due and (self.watch or not self.stop()):  # saving comes first; a resumed run makes it up
             self.evaluate(after)
+        if self.watch is not None:
+            self.watch(after, collected.scored, values)
 
     def checkpoint(self, position: Position) -> None:
         self._write()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import torch
 
+from agentrecipes.errors import EngineError
 from agentrecipes.numerics.streams import derive
 from agentrecipes.recipe.schema import Stage
 from agentrecipes.training import fit as fitting
@@ -83,7 +84,11 @@ class StageRun:
                 stage, most, lambda step: optimizers.factor(stage.optimizer, step, total * steps)
             )
             self.module.eval()
-            current.collect(collector.iteration(stage, current.position))
+            try:
+                current.collect(collector.iteration(stage, current.position))
+            except EngineError:  # nothing of this iteration was trained: the run can go on here
+                self.observer.checkpoint(current.position)
+                raise
             self.module.train()
             yield from (micro for step in current.iteration.steps for micro in step)
 
@@ -225,7 +230,14 @@ class StageRun:
 
     def _begin(self, stage: Stage, most: int, rate: Callable[[int], float]) -> None:
         self.module.report()  # what an evaluation or an interrupted epoch left
-        self.module.update = Update(stage.algorithm, stage.rollout.temperature, most, rate)
+        fp32 = stage.trainer.precision == "fp32" and self.module.dtype == torch.float32
+        self.module.update = Update(
+            stage.algorithm,
+            stage.rollout.temperature,
+            most,
+            rate,
+            max_gap=stage.rollout.engine.bound(fp32=fp32),
+        )
 
     def _save(self, position: Position, end: int) -> bool:
         stop = self.observer.wants_stop()

@@ -21,6 +21,7 @@ class Story:
     stages: list[dict[str, Any]] = field(default_factory=list)
     evaluations: list[dict[str, Any]] = field(default_factory=list)
     tripwires: list[dict[str, Any]] = field(default_factory=list)
+    watched: dict[str, list[dict[str, float]]] = field(default_factory=dict)  # by stage
     seconds: float = 0.0  # of earlier sittings
 
     def stage_done(self, fields: Stage, position: Position, seconds: float) -> None:
