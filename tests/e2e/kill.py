@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import commands as processes
 from commands import Command, Commands
 from compare_runs import first_difference
 
@@ -72,6 +73,7 @@ def main() -> int:
     wanted = parser.parse_args()
     words = TWO if wanted.processes == 2 else []
     folder = Path(tempfile.mkdtemp(prefix="kill-test-"))
+    processes.PATIENCE_SECONDS = 600.0  # this takes its time, and may share the machine
     commands = Commands(folder)
     bad = 0
     try:
