@@ -9,7 +9,7 @@ TORCH := 2.13.0
 
 ENGINES := .venv-engines
 
-.PHONY: install install-dev install-engines run test test-engines check mutate docs smol bench bench-algorithms clean
+.PHONY: install install-dev install-engines run test test-engines check mutate kill-test docs smol bench bench-algorithms clean
 
 install: $(VENV)/.installed
 
@@ -64,6 +64,11 @@ check: $(VENV)/.dev
 # Faults that the tests must find, one by one; some ten minutes.
 mutate: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.mutants --jobs 2
+
+# Runs killed at random places, resumed, and compared with an undisturbed one; some five minutes.
+kill-test: $(VENV)/.dev
+	$(BIN)/python tests/e2e/kill.py --kills 20 --processes 1
+	$(BIN)/python tests/e2e/kill.py --kills 10 --processes 2
 
 # Re-makes the figures of docs/results; an hour on two cores.
 bench: $(VENV)/.installed

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import secrets
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from agentrecipes.recipe.load import Recipe
 from agentrecipes.tracking.opening import tracker
-from agentrecipes.tracking.protocol import Tracker
+from agentrecipes.tracking.protocol import Tracker, Within
 from agentrecipes.tracking.tables import Tables
 from agentrecipes.training.policy import Policy
 
@@ -20,6 +20,7 @@ class RunPlace:
 
     runs: Path
     folder: Path
+    within: Within = field(default_factory=Within)
 
     @property
     def name(self) -> str:

@@ -1,9 +1,10 @@
-"""Trajectories as rows of the tables ``trajectories`` and ``turns``."""
+"""Trajectories as rows of the tables ``trajectories``, ``turns`` and ``judgements``."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from agentrecipes.records import Call, Place, Scored, Trajectory, Turn
@@ -55,6 +56,13 @@ def turns(scored: Scored, run: str, place: Place) -> Iterator[dict[str, Any]]:
             "tool_seconds": turn.tool_seconds,
         }
         before = turn
+
+
+def judgements(scored: Scored, run: str, place: Place) -> Iterator[dict[str, Any]]:
+    """The rows of ``judgements`` of one trajectory, in the order in which judges were asked."""
+    key = _key(scored.trajectory, run, place)
+    for number, each in enumerate(scored.judgements):
+        yield {**key, "number": number, **asdict(each)}
 
 
 def new_ids(prompt: Sequence[int], before: Turn | None) -> tuple[Sequence[int], bool]:
