@@ -75,6 +75,8 @@ def test_it_starts_again_after_it_was_closed():
             assert gap(requests(2), generate(engine, requests(2))) < GAP
         finally:
             engine.close()
+        with pytest.raises(EngineError, match="closed"):
+            generate(engine, requests(1))
 
 
 def test_a_second_one_in_the_same_process_is_refused():
