@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentrecipes.recipe.load import Recipe
+from agentrecipes.recipe.rules import parts_in
 from agentrecipes.tracking.opening import tracker
 from agentrecipes.tracking.protocol import Tracker
 from agentrecipes.tracking.tables import Tables
@@ -44,7 +45,14 @@ class Experiment:
 
 
 def compile_recipe(recipe: Recipe, place: RunPlace) -> Experiment:
-    """The experiment that a recipe describes; weights are built, nothing is written yet."""
+    """The experiment that a recipe describes; weights are built, nothing is written yet.
+
+    Raises:
+        MissingExtra: a part needs what is not installed.
+    """
+    for _, part in parts_in(recipe.fields):
+        if hasattr(part, "ready"):
+            part.ready()
     return Experiment(
         recipe=recipe,
         place=place,
