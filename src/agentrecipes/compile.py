@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import secrets
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from agentrecipes.recipe.load import Recipe
 from agentrecipes.recipe.rules import parts_in
 from agentrecipes.tracking.opening import tracker
-from agentrecipes.tracking.protocol import Tracker
+from agentrecipes.tracking.protocol import Tracker, Within
 from agentrecipes.tracking.tables import Tables
 from agentrecipes.training.policy import Policy
 
@@ -21,6 +21,7 @@ class RunPlace:
 
     runs: Path
     folder: Path
+    within: Within = field(default_factory=Within)
 
     @property
     def name(self) -> str:
@@ -48,11 +49,11 @@ def compile_recipe(recipe: Recipe, place: RunPlace) -> Experiment:
     """The experiment that a recipe describes; weights are built, nothing is written yet.
 
     Raises:
-        MissingExtra: a part needs what is not installed.
+        MissingExtra: an engine or a reward needs what is not installed.
     """
     for _, part in parts_in(recipe.fields):
-        if hasattr(part, "ready"):
-            part.ready()
+        if hasattr(part, "require"):
+            part.require()
     return Experiment(
         recipe=recipe,
         place=place,

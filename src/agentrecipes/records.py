@@ -128,9 +128,10 @@ class Turn:
     calls: tuple[Call, ...]
     valid: bool  # the action could be read
     reward: float  # given by the environment for this turn; 0.0 where it gives none
-    policy_version: int
+    policy_version: int  # of the first action token
     engine_seconds: float
     tool_seconds: float
+    policy_versions: tuple[int, ...] = ()  # by action token, where new weights came in between
 
 
 @dataclass(frozen=True, slots=True)

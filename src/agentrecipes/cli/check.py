@@ -73,6 +73,11 @@ def _check_one(
     except RecipeError as error:
         return None, list(error.problems)
     recipe, problems = check_recipe(path, overrides, profile=profile)
+    if recipe is not None and not any(problem.severity == "error" for problem in problems):
+        from agentrecipes.analysis.plan.plan import shortage
+
+        short = shortage(recipe)
+        problems = [*problems, *([short] if short is not None else [])]
     if recipe is not None and rewards:
         problems = [*problems, *reward_problems(recipe, path)]
     return recipe, list(problems)

@@ -70,7 +70,7 @@ class Ragas(Component):
             found = f"embeddings has no effect on {self.metric}"
             yield Problem("no_effect", "embeddings", found, "Leave it out.")
 
-    def ready(self) -> None:
+    def require(self) -> None:
         """Import what is needed.
 
         Raises:

@@ -31,7 +31,7 @@ class RagasAnswerRelevancy(Component):
     reads: ClassVar[frozenset[str]] = frozenset()
     gives: ClassVar[Gives] = "trajectory"
 
-    def ready(self) -> None:
+    def require(self) -> None:
         """Import what is needed.
 
         Raises:

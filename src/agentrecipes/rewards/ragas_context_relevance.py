@@ -29,7 +29,7 @@ class RagasContextRelevance(Component):
     reads: ClassVar[frozenset[str]] = frozenset()
     gives: ClassVar[Gives] = "trajectory"
 
-    def ready(self) -> None:
+    def require(self) -> None:
         """Import what is needed.
 
         Raises:

@@ -31,7 +31,7 @@ class RagasFaithfulness(Component):
     reads: ClassVar[frozenset[str]] = frozenset()
     gives: ClassVar[Gives] = "trajectory"
 
-    def ready(self) -> None:
+    def require(self) -> None:
         """Import what is needed.
 
         Raises:

@@ -51,7 +51,7 @@ def turns(scored: Scored, run: str, place: Place) -> Iterator[dict[str, Any]]:
             "valid": turn.valid,
             "turn_total": scored.per_turn[index] if index < len(scored.per_turn) else None,
             "policy_version": turn.policy_version,
-            "policy_versions": None,
+            "policy_versions": turn.policy_versions or None,
             "engine_seconds": turn.engine_seconds,
             "tool_seconds": turn.tool_seconds,
         }

@@ -49,10 +49,11 @@ class Story:
         )
 
     def was_measured_at(self, stage: str, iteration: int, split: str) -> bool:
-        """Whether the last evaluation was this one."""
-        last = self.evaluations[-1] if self.evaluations else {}
-        at = (last.get("stage"), last.get("iteration"), last.get("split"))
-        return at == (stage, iteration, split)
+        """Whether there was this evaluation."""
+        place = (stage, iteration, split)
+        return any(
+            (row["stage"], row["iteration"], row["split"]) == place for row in self.evaluations
+        )
 
     def summary(
         self, recipe: Recipe, folder: Path, *, status: str, seconds: float
