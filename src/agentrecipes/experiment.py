@@ -59,6 +59,7 @@ class _Run:
             tables=experiment.tables,
             tracker=experiment.tracker,
             within=experiment.place.within,
+            stages=experiment.place.stages,
         )
         self._stop = stop
 
@@ -135,6 +136,8 @@ class _Run:
         finally:
             engine.close()
         self.tables.compact(fields.name)
+        if not self._stop.asked:
+            self.folder.stage_done(index, position.iteration)
         self.folder.story.stage_done(fields, position, time.perf_counter() - began)
         return position
 

@@ -22,6 +22,7 @@ class Story:
     evaluations: list[dict[str, Any]] = field(default_factory=list)
     tripwires: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0  # of earlier sittings
+    reused: list[dict[str, Any]] = field(default_factory=list)  # stages that another run has run
 
     def stage_done(self, fields: Stage, position: Position, seconds: float) -> None:
         """A stage has come to its end."""
@@ -67,6 +68,7 @@ class Story:
             "profile": recipe.profile,
             "wall_seconds": self.seconds + seconds,
             "stages": self.stages,
+            "reused": self.reused,
             "evaluations": self.evaluations,
             "tripwires": self.tripwires,
             "artifacts": {
