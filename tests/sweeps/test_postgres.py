@@ -6,7 +6,9 @@ import pytest
 from tests.sweeps.postgres import Server, missing
 from tests.sweeps.scripted import OBJECTIVE, RATE, SPACE, Workers, conducted, sweep_of
 
-from agentrecipes.sweeps.study import StorageLost, Study
+from agentrecipes.sweeps.pool import Said
+from agentrecipes.sweeps.storage import StorageLost
+from agentrecipes.sweeps.study import Study
 from agentrecipes.tracking.mlflow.tracker import MlflowTracker
 from agentrecipes.tracking.protocol import RunInfo
 
@@ -32,13 +34,13 @@ def test_a_server_that_stops_ends_the_sweep_and_the_study_goes_on_when_it_is_bac
     sweep = sweep_of(tmp_path, TEXT)
 
     class Losing(Workers):
-        def hear(self, seconds):
+        def hear(self, seconds) -> Said | None:
             if len(self.jobs) == 3 and self._said[0].message["do"] == "done":
                 server.stop()
             return super().hear(seconds)
 
     first = Losing(by_rate)
-    with pytest.raises(StorageLost, match="does not answer: .*refused"):
+    with pytest.raises(StorageLost, match=r"does not answer: .*refused"):
         conducted(sweep, tmp_path, first, url=server.url)
     with pytest.raises(StorageLost, match="does not answer: "):
         Study(sweep, server.url)

@@ -6,7 +6,8 @@ import pytest
 from tests.sweeps.scripted import OBJECTIVE, RATE, SPACE, sweep_of
 
 from agentrecipes.errors import MissingExtra, RecipeError
-from agentrecipes.sweeps.study import StorageLost, Study, differences
+from agentrecipes.sweeps.storage import StorageLost
+from agentrecipes.sweeps.study import Study, differences
 
 TEXT = OBJECTIVE + "sampler: SAMPLER\ntrials: 9\n" + SPACE
 
