@@ -47,7 +47,13 @@ class Experiment:
 
 
 def compile_recipe(recipe: Recipe, place: RunPlace) -> Experiment:
-    """The experiment that a recipe describes; weights are built, nothing is written yet."""
+    """The experiment that a recipe describes; weights are built, nothing is written yet.
+
+    Raises:
+        MissingExtra: a stage samples with an engine that is not installed.
+    """
+    for stage in recipe.stages:
+        stage.rollout.engine.require()
     return Experiment(
         recipe=recipe,
         place=place,

@@ -36,6 +36,7 @@ COMMANDS = {
     "show": Entry(
         "show", "show", RECIPES, "Show the resolved recipe and where each value is from."
     ),
+    "plan": Entry("plan", "plan", RECIPES, "Show a recipe's memory and time, without loading it."),
     "list": Entry(
         "parts", "parts", RECIPES, "List the parts a recipe can name, with their fields."
     ),
@@ -54,6 +55,8 @@ COMMANDS = {
     "ui": Entry("ui", "ui", RUNS, "Open MLflow's pages on the runs, until Ctrl-C."),
     "report": Entry("report", "report", RUNS, "Write runs as one self-contained HTML page."),
     "export": Entry("export", "export", RUNS, "Write a run's model, or its adapter merged."),
+    "chat": Entry("serve", "chat", RUNS, "Ask a run's agent questions; its steps are shown."),
+    "serve": Entry("serve", "serve", RUNS, "Serve a run's agent to OpenAI-style clients."),
     "registry": Entry("registry", "registry", SHARE, "Search, show or verify a registry."),
     "push": Entry("registry", "push", SHARE, "Put a recipe and its figures into a registry."),
     "pull": Entry("registry", "pull", SHARE, "Fetch a recipe from a registry."),

@@ -115,8 +115,10 @@ def start(
 
 def go_on(folder: Path) -> dict[str, Any]:
     """Resume the run in a folder; one that is finished is left as it is."""
+    from agentrecipes.tracking.running import was_left
+
     done = folder / "summary.json"
-    if done.is_file():
+    if done.is_file() and not was_left(folder):
         summary: dict[str, Any] = json.loads(done.read_text(encoding="utf-8"))
         if summary["status"] == "finished":
             return summary

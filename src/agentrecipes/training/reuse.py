@@ -22,7 +22,6 @@ from agentrecipes.components import added_files
 from agentrecipes.recipe.load import Recipe
 from agentrecipes.recipe.lock import lock
 from agentrecipes.tracking import compaction, manifest
-from agentrecipes.tracking.replacing import write
 from agentrecipes.training import checkpoints
 
 TABLES = ("metrics", "evaluations", "trajectories", "turns")
@@ -130,6 +129,7 @@ class Stages:
         try:
             kept = {**state, "policy": policy, "run": self.run.name}
             checkpoints.save(partial, kept, stage=index, done=done, keep=1)
+            _copy_reference(self.run / "checkpoints", partial, index)
             shutil.copytree(self.run / "tables", partial / "tables")
             partial.rename(target)
         finally:
@@ -142,7 +142,6 @@ class Stages:
         if found is None:
             shutil.rmtree(source)
             return self.take() or ""
-        write(self.run / "recipe.yaml", self.recipe.to_yaml().encode())  # its first file
         state = dict(found.state)
         donor = state.pop("run")
         names = [stage.name for stage in self.recipe.stages[: index + 1]]
@@ -151,9 +150,17 @@ class Stages:
         state["story"] = {**state["story"], "seconds": 0.0, "reused": reused}
         for table in TABLES:
             _copy_rows(source / "tables" / table, self.run / "tables" / table, self.run.name)
+        _copy_reference(source, self.run / "checkpoints", index)
         done = state["position"]["iteration"]
         checkpoints.save(self.run / "checkpoints", state, stage=index, done=done, keep=1)
         return names[-1]
+
+
+def _copy_reference(source: Path, target: Path, index: int) -> None:
+    """The policy as the stage began, where its algorithm compares with it."""
+    for path in source.glob(f"reference-{index}.*"):
+        target.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, target / path.name)
 
 
 def _copy_rows(source: Path, target: Path, run: str) -> None:
