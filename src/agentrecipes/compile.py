@@ -13,6 +13,7 @@ from agentrecipes.tracking.opening import tracker
 from agentrecipes.tracking.protocol import Tracker, Within
 from agentrecipes.tracking.tables import Tables
 from agentrecipes.training.policy import Policy
+from agentrecipes.training.reuse import Stages
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class RunPlace:
     runs: Path
     folder: Path
     within: Within = field(default_factory=Within)
+    stages: Stages | None = None  # where the run keeps stages for others
 
     @property
     def name(self) -> str:

@@ -50,6 +50,10 @@ Locked = Annotated[
 Resume = Annotated[
     str | None, typer.Option(metavar="RUN", help="Go on with this run from its last checkpoint.")
 ]
+Reuse = Annotated[
+    bool,
+    typer.Option("--reuse", help="Do not run again a stage that was run with equal inputs."),
+]
 EXIT = {"finished": 0, "failed": 1, "stopped": 1, "interrupted": 130}
 
 
@@ -60,20 +64,23 @@ def run(  # noqa: PLR0913 - a command's parameters are its options
     runs_dir: RunsDir = None,
     locked: Locked = None,
     resume: Resume = None,
+    reuse: Reuse = False,
     parts: Parts = None,
     as_json: Json = False,
 ) -> None:
     """Train, evaluate and track a recipe; or go on with a run with --resume."""
     if resume is not None:
-        if words or profile or run_dir or locked:
-            raise RecipeError("--resume RUN takes no recipe, profile, --run-dir or --locked")
+        if words or profile or run_dir or locked or reuse:
+            raise RecipeError(
+                "--resume RUN takes no recipe, profile, --run-dir, --locked or --reuse"
+            )
         add_parts(parts)
         summary = go_on(find_run(resume, runs_dir))
     else:
         recipe = open_recipe(words or [], profile, parts=parts)
         if locked is not None:
             compare_lock(recipe, locked)
-        summary = start(recipe, run_dir=run_dir, runs=runs_folder(runs_dir))
+        summary = start(recipe, run_dir=run_dir, runs=runs_folder(runs_dir), reuse=reuse)
     if as_json:
         emit_json(summary)
     else:
@@ -81,7 +88,9 @@ def run(  # noqa: PLR0913 - a command's parameters are its options
     raise typer.Exit(EXIT[summary["status"]])
 
 
-def start(recipe: Recipe, *, run_dir: Path | None, runs: Path) -> dict[str, Any]:
+def start(
+    recipe: Recipe, *, run_dir: Path | None, runs: Path, reuse: bool = False
+) -> dict[str, Any]:
     """Run a recipe in a folder of its own; return the summary.
 
     Raises:
@@ -93,7 +102,15 @@ def start(recipe: Recipe, *, run_dir: Path | None, runs: Path) -> dict[str, Any]
     from agentrecipes.compile import RunPlace
 
     place = RunPlace.new(recipe, runs) if run_dir is None else RunPlace(runs, run_dir)
-    return _watched(recipe, place, resume=False)
+    if not reuse:
+        return _watched(recipe, place, resume=False)
+    from agentrecipes.training.reuse import Stages
+
+    stages = Stages(runs, recipe, place.folder)
+    taken = stages.take()
+    if taken is not None:
+        note(f"{place.name}: stages up to {taken!r} were run already")
+    return _watched(recipe, replace(place, stages=stages), resume=taken is not None)
 
 
 def go_on(folder: Path) -> dict[str, Any]:
