@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from agentrecipes.engines.cache import Rows, Shelf
+from agentrecipes.engines.cache import Rows
 from agentrecipes.engines.decode import ROOM, Decoding, Loop
 from agentrecipes.engines.forward import Network
 from agentrecipes.engines.protocol import Request, Sample
+from agentrecipes.engines.shelf import Shelf
 from agentrecipes.engines.state import State
 from agentrecipes.engines.stopping import Stopping
 from agentrecipes.errors import EngineError
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 SHELF_BYTES = 2**30  # keys and values of earlier calls that are kept for their next turn
+
+EMPTY = 1.5  # seats by row, up to which a group's prompt is read once for all its rows
 
 
 @dataclass(slots=True)
@@ -45,7 +49,7 @@ class Sampler:
         self.compact_at = 0.25  # share of finished rows at which they leave the batch
         self._network = Network(model)
         self._version = 0
-        self._shelf = Shelf(SHELF_BYTES)
+        self._shelf = Shelf(SHELF_BYTES, torch.float32 if self._network.shares else None)
         self._stopping = Stopping(tokenizer, self._network.vocabulary)
         self._ends = _end_ids(model, tokenizer)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="native-engine")
@@ -133,9 +137,11 @@ class Sampler:
         self.counts.prefilled += computed
         self.counts.reused += sum(len(request.ids) for request in requests) - computed
         if shared:
-            source = torch.tensor([row_of[request.ids] for request in requests])
-            source = source.to(self._network.device)
-            rows, logits = rows.spread(source, room), logits[source]
+            listed = [row_of[request.ids] for request in requests]
+            source = torch.tensor(listed, device=self._network.device)
+            logits = logits[source]
+            together = self._network.shares and rows.shared is None and _even(listed)
+            rows = rows.begun(listed, room) if together else rows.spread(source, room)
         return rows, logits
 
     def _keep(self, rows: Rows, requests: list[Request], *, state: State) -> None:
@@ -151,6 +157,12 @@ class Sampler:
         sizes = state.lengths.tolist()
         rows.ids = [(*requests[r].ids, *ids[r][: sizes[r] - 1]) for r in order]
         self._shelf.keep(rows)
+
+
+def _even(groups: list[int]) -> bool:
+    """Whether rows of these groups sit in equal rows of seats without many being empty."""
+    counts = Counter(groups)
+    return len(counts) * max(counts.values()) <= EMPTY * len(groups)
 
 
 def _end_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> list[int]:
