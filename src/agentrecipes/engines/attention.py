@@ -86,7 +86,9 @@ def attend(
     first = [states.reshape(-1, states.shape[2], d) for states in prompt]  # (G h, P, d)
     bias = None if sight.prompt is None else _by_head(sight.prompt[:, None], heads, times=1)
     before = _scores(sight.seats.sit(asked), first[0], bias, scale=scale)  # (G h, C q, P)
-    both = torch.cat([sight.seats.rise(before, heads), scores.reshape(n, heads, -1, keys.shape[1])], -1)
+    both = torch.cat(
+        [sight.seats.rise(before, heads), scores.reshape(n, heads, -1, keys.shape[1])], -1
+    )
     shares = both.softmax(-1)  # (n, h, q, P + S)
     size = before.shape[-1]
     later = torch.bmm(shares[..., size:].reshape(n * heads, -1, keys.shape[1]), values)

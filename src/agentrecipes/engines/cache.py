@@ -155,8 +155,31 @@ class Rows:
         """New rows without a column of their own; row i begins with what row ``source[i]`` is."""
         new = Rows(len(self.layers), len(source), columns, self.dtype)
         new.valid = new.valid.to(self.valid.device)
+        for layer, old in zip(new.layers, self.layers, strict=True):
+            layer.lazy_initialization(old.keys, old.values)
         new.shared = Shared(self, list(source))
         return new
+
+    def join(self, new: Rows) -> None:
+        """Put the rows of `new` after the live ones, in place of those that are over."""
+        self.flatten()
+        new.flatten()
+        live, total = self.live, self.live + new.live
+        was, end = self.used, max(self.used, new.used)
+        first = end - new.used
+        self.reserve(end - was + 1)
+        more = max(0, total - len(self.valid))
+        self.valid = pad(self.valid, (0, 0, 0, more))
+        self.valid[live:total] = False
+        self.valid[live:total, first:end] = new.valid[: new.live, : new.used]
+        for layer, other in zip(self.layers, new.layers, strict=True):
+            for name in ("keys", "values"):
+                states = pad(getattr(layer, name), (0, 0, 0, 0, 0, 0, 0, more))
+                states[:live, :, was:end] = 0.0  # masked, but it must be finite
+                states[live:total, :, :first] = 0.0
+                states[live:total, :, first:end] = getattr(other, name)[: new.live, :, : new.used]
+                setattr(layer, name, states)
+            layer.rows, layer.live, layer.used = layer.rows + more, total, end
 
     def flatten(self) -> None:
         """Give every row its own copy of what it shares."""
@@ -166,9 +189,8 @@ class Rows:
         first, last = whole.used, whole.used + self.used
         whole.valid[:, first:] = self.valid
         for layer, old in zip(whole.layers, self.layers, strict=True):
-            if old.is_initialized:
-                layer.keys[:, :, first:last] = old.keys[:, :, : self.used]
-                layer.values[:, :, first:last] = old.values[:, :, : self.used]
+            layer.keys[:, :, first:last] = old.keys[:, :, : self.used]
+            layer.values[:, :, first:last] = old.values[:, :, : self.used]
             layer.used, layer.live = last, old.live
         self.layers, self.cache, self.valid = whole.layers, whole.cache, whole.valid
         self.shared = None

@@ -26,12 +26,13 @@ def is_plain_llama(model: PreTrainedModel) -> bool:
     """Whether `Llama` computes what `model` computes: a Llama as published, nothing around it."""
     from transformers import LlamaForCausalLM
 
+    config: Any = model.config
     own = ("torch.nn.modules.", "transformers.models.llama.", "transformers.activations")
     return (
         type(model) is LlamaForCausalLM
         and model.device.type == "cpu"  # elsewhere its own attention is the fast one
-        and model.config.rope_parameters["rope_type"] in FIXED
-        and model.config._attn_implementation not in ("eager", "flex_attention")  # other sums
+        and config.rope_parameters["rope_type"] in FIXED
+        and config._attn_implementation not in ("eager", "flex_attention")  # other sums
         and all(type(module).__module__.startswith(own) for module in model.modules())
     )
 

@@ -29,7 +29,7 @@ class Shelf:
 
     def match(self, prompts: Sequence[Ids]) -> list[tuple[Rows, int] | None]:
         """For each prompt the row that holds its longest beginning (never all of it), else None."""
-        held = [(ids, call, row) for call in self._calls for row, ids in enumerate(call.ids)]
+        held = [(ids, call, row) for call in self._calls for row, ids in enumerate(call.ids) if ids]
         if not held:
             return [None] * len(prompts)
         head = min(len(ids) for ids, _, _ in held)
