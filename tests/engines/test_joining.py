@@ -19,7 +19,7 @@ def test_a_turn_that_comes_later_joins_the_batch_and_does_not_wait_for_it():
     [long] = requests(1, max_tokens=700, stop=())
     short = [replace(r, stop=(), max_tokens=20 + i) for i, r in enumerate(requests(4))]
 
-    async def together():
+    async def together() -> list:
         [first] = engine.submit([long])
         while not engine.counts.prefilled:  # it is in a batch
             await asyncio.sleep(0.001)
@@ -47,7 +47,7 @@ def test_a_turn_that_nobody_waits_for_leaves_the_batch():
         replace(r, max_tokens=n, stop=()) for r, n in zip(requests(2), (900, 60), strict=True)
     )
 
-    async def give_up():
+    async def give_up() -> object:
         first, second = engine.submit([long, other])
         await asyncio.sleep(0)
         first.cancel()
@@ -64,7 +64,7 @@ def test_a_longer_prompt_may_join_a_shorter_one_and_groups_may_join_groups():
     ids = tuple(range(300, 420))
     later = [replace(r, ids=ids, key=("later", n), max_tokens=9) for n, r in enumerate(group)]
 
-    async def together():
+    async def together() -> list:
         first = engine.submit(group)
         while not engine.counts.prefilled:
             await asyncio.sleep(0.001)

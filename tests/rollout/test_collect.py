@@ -192,13 +192,13 @@ def gated_house(gate, **fields: object):
     """The house of the playground, in which a task with data "gate" waits for `gate` at its tool."""
 
     class Waiting(Room):
-        async def step(self, action):
+        async def step(self, action) -> object:
             if "gate" in self.task.data and action.answer is None:
                 await gate.wait()
             return await super().step(action)
 
     class Gated(House):
-        def open(self, task, seed):
+        def open(self, task, seed) -> object:
             return Waiting(task, self.outcomes)
 
     return Gated(**fields)
@@ -220,7 +220,7 @@ def test_in_ready_order_a_tool_that_hangs_delays_only_its_own_episode(kind):
 def opener(gate, over):
     """A progress that notes what it is told, and opens `gate` when one episode is left."""
 
-    def progress(done, total):
+    def progress(done, total) -> None:
         over.append(done)
         if done == total - 1:
             gate.set()
@@ -259,7 +259,7 @@ def test_a_tool_that_takes_its_time_is_used_by_all_episodes_at_once(order):
     gate, asked = asyncio.Event(), []
 
     class Counting(Room):
-        async def step(self, action):
+        async def step(self, action) -> object:
             if action.answer is None:
                 asked.append(self.task.id)
                 if len(asked) == 64:
@@ -268,7 +268,7 @@ def test_a_tool_that_takes_its_time_is_used_by_all_episodes_at_once(order):
             return await super().step(action)
 
     class Hall(House):
-        def open(self, task, seed):
+        def open(self, task, seed) -> object:
             return Counting(task, self.outcomes)
 
     found = collect(jobs(64), setting(Watched(turns_of(*[1] * 64)), Hall(), order=order))

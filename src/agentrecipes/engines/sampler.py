@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ from agentrecipes.engines.forward import Network
 from agentrecipes.engines.prompts import Counts, Prompts
 from agentrecipes.engines.protocol import Request, Sample
 from agentrecipes.engines.state import Ticket, deliver
-from agentrecipes.engines.stopping import Stopping
+from agentrecipes.engines.stopping import Stopping, end_ids
 from agentrecipes.errors import EngineError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Sampler:
         self._version = 0
         self._prompts = Prompts(self._network)
         stopping = Stopping(tokenizer, self._network.vocabulary)
-        self._decoding = Decoding(self._network, stopping, _end_ids(model, tokenizer))
+        self._decoding = Decoding(self._network, stopping, end_ids(model, tokenizer))
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="native-engine")
         self._lock = threading.Lock()
         self._line: list[Ticket] = []  # those who are not in a batch yet
@@ -79,6 +79,9 @@ class Sampler:
         self._network.load(weights)
         self._version = version
         self._prompts.clear()
+
+    def rest(self) -> None:
+        """Keys and values stay until other weights are loaded."""
 
     def close(self) -> None:
         """Stop sampling; the model stays as it is."""
@@ -135,11 +138,3 @@ class Sampler:
         self.counts.steps += ended.steps
         self.counts.sampled += ended.sampled
         deliver(ended.answers)
-
-
-def _end_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> list[int]:
-    """Tokens that end a turn: the tokenizer's, and those of the model's generation settings."""
-    settings: Any = getattr(model, "generation_config", None)
-    ends = getattr(settings, "eos_token_id", None)
-    listed = ends if isinstance(ends, list) else [ends]
-    return sorted({end for end in [tokenizer.eos_token_id, *listed] if isinstance(end, int)})
