@@ -20,7 +20,7 @@ from agentrecipes.tracking.opening import run_info
 from agentrecipes.tracking.protocol import Status
 from agentrecipes.tracking.replacing import write
 from agentrecipes.tracking.report.page import write_report
-from agentrecipes.training import checkpoints
+from agentrecipes.training import checkpoints, ranks
 from agentrecipes.training.evaluation import evaluate
 from agentrecipes.training.export import weights
 from agentrecipes.training.guard import Guard
@@ -72,7 +72,8 @@ class _Run:
         status: Status = "failed"
         try:
             with self._stop:
-                self._open()
+                if ranks.leads():
+                    self._open()
                 status = self._train(found)
         except RunStopped as stopped:
             status = "stopped"
@@ -80,7 +81,7 @@ class _Run:
         except KeyboardInterrupt:
             status = "interrupted"
         finally:
-            summary = self._close(status)
+            summary = self._close(status) if ranks.leads() else self._summary(status)
         return summary
 
     def _open(self) -> None:
@@ -102,7 +103,7 @@ class _Run:
             if index != first:
                 position = Position(policy_version=position.policy_version)
             position = self._stage(index, position, found if index == first else None)
-            if self._stop.asked:
+            if self._stop.agreed():
                 return "interrupted"
         self._final(position)
         return "finished"
@@ -163,7 +164,7 @@ class _Run:
             tables=self.tables,
             tracker=self.tracker,
             progress=self.progress,
-            stop=lambda: self._stop.asked,
+            stop=self._stop.agreed,
             save=lambda position: self._save(index, fields, position),
             evaluate=measure,
             every=fields.evaluation.every,
@@ -173,8 +174,7 @@ class _Run:
 
     def _offset(self, index: int) -> int:
         """Steps and iterations of the stages before: the tracker's axis goes on through the run."""
-        before = self.recipe.stages[:index]
-        return sum(stage.steps or stage.iterations or 0 for stage in before)
+        return sum(each.steps or each.iterations or 0 for each in self.recipe.stages[:index])
 
     def _evaluate(
         self, fields: Stage, sampler: Sampler, position: Position, *, splits: Sequence[str]
@@ -222,7 +222,7 @@ class _Run:
             return position
         seed = derive(self.recipe.seed, stage.fields.name, "guard")
         guard = Guard(stage.module, self.policy.chat, stage.fields.environment, seed)
-        while not self._stop.asked:
+        while not self._stop.agreed():
             if not stage.in_extension(position, rule.steps):
                 accuracy = guard.accuracy_by_type(rule.tasks)
                 verdict = dead_type(rule, accuracy, extensions=position.extensions)

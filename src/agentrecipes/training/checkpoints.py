@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from agentrecipes.tracking.replacing import write
+from agentrecipes.training import ranks
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +31,13 @@ class Found:
 
 
 def save(folder: Path, state: Mapping[str, Any], *, stage: int, done: int, keep: int) -> Path:
-    """Save `state` and drop all but the newest `keep` checkpoints."""
+    """Save `state` and drop all but the newest `keep` checkpoints; rank 0 does, for all ranks."""
+    path = folder / f"{stage:02d}-{done:08d}.ckpt"
+    if not ranks.leads():
+        return path
     buffer = io.BytesIO()
     torch.save(dict(state), buffer)
     data = buffer.getvalue()
-    path = folder / f"{stage:02d}-{done:08d}.ckpt"
     write(path, data)
     facts = {"sha256": hashlib.sha256(data).hexdigest(), "stage": stage, "done": done}
     write(path.with_suffix(".json"), json.dumps(facts).encode())
