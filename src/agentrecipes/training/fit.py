@@ -30,6 +30,8 @@ UNHELPFUL = (  # warnings about choices that are made on purpose here, or about 
     ".*module.s. in eval mode at the start of training.*",
     ".*terableDataset.*",
     ".*isinstance.treespec, LeafSpec.*",
+    ".*DeepSpeed handles gradient clipping internally.*",
+    ".*all_gather_into_tensor. is deprecated.*",
 )
 
 

@@ -83,6 +83,7 @@ class Shards:
         ]
         state: dict[int, dict[str, Any]] = {}
         number = 0
+        _link(self._engine.optimizer)
         for group, params in zip(groups, self._twins, strict=True):
             group["params"] = list(range(number, number + len(params)))
             for param in params:
@@ -137,7 +138,6 @@ class Shards:
             if value.shape != piece.shape:
                 found[key] = value.detach().clone().cpu()
                 continue
-            _link(zero)
             whole = _whole_state(zero, param, key)
             if ranks.leads():
                 found[key] = whole.detach().cpu().clone()
@@ -152,7 +152,7 @@ class Shards:
                 held[key] = value.clone()
             elif key not in held:
                 held[key] = torch.zeros_like(piece)
-        _link(zero, again=True)
+        _link(zero)
         for key, value in state.items():
             if value.shape == param_shape(param):
                 _set(zero, param, value, key=key)
@@ -210,11 +210,13 @@ def _piece(zero: Any, param: Any, group: int) -> Tensor:
     return flat
 
 
-def _link(zero: Any, *, again: bool = False) -> None:
-    """Let DeepSpeed find the pieces of the optimizer's state, which it does after a first step."""
+def _link(zero: Any) -> None:
+    """Let DeepSpeed find the pieces of the optimizer's state.
+
+    By itself it looks once, in the middle of a first step, when only one group has a state.
+    """
     if hasattr(zero, "_lazy_init_hp_params_optimizer_state"):
-        if again:
-            zero._hp_optimizer_states_linked = False
+        zero._hp_optimizer_states_linked = False
         zero._lazy_init_hp_params_optimizer_state()
 
 

@@ -82,7 +82,19 @@ def cluster() -> Any:
 
 
 def _deepspeed(fields: Trainer) -> Any:
+    from lightning.pytorch.plugins.precision.deepspeed import DeepSpeedPrecision
     from lightning.pytorch.strategies import DeepSpeedStrategy
+
+    class Exact(DeepSpeedPrecision):
+        """Hands batches on as they are, and divides the loss by the micro-batches once."""
+
+        def convert_input(self, data: Any) -> Any:
+            return data  # returns stay in 64 bits, and our records are frozen
+
+        def backward(self, tensor: Any, model: Any, optimizer: Any, *_: Any, **__: Any) -> None:
+            # Lightning has divided by their number, and DeepSpeed would do so again. A clipped
+            # AdamW step hides that: it depends on the direction of the gradient alone.
+            model.trainer.model.backward(tensor, scale_wrt_gas=False)
 
     kind = DeepSpeedStrategy if uses_gpu(fields) else _on_cpu()
     with warnings.catch_warnings():
@@ -92,6 +104,7 @@ def _deepspeed(fields: Trainer) -> Any:
             offload_optimizer=fields.offload in ("optimizer", "parameters"),
             offload_parameters=fields.offload == "parameters",
             logging_batch_size_per_gpu=1,
+            precision_plugin=Exact("32-true"),
         )
 
 
