@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -22,7 +23,7 @@ from agentrecipes.models.value_head import value_head
 from agentrecipes.recipe.schema import Optimizer, Trainer
 from agentrecipes.training import checkpoints, fit, ranks
 from agentrecipes.training import optimizer as optimizers
-from agentrecipes.training.batch import cut, filled, packed, read_batch
+from agentrecipes.training.batch import MicroBatch, cut, filled, packed, read_batch
 from agentrecipes.training.module import PolicyModule, Update
 from agentrecipes.training.policy import Policy
 
@@ -75,7 +76,7 @@ def fitted(own: Policy, trainer: Trainer, steps: range) -> Fitted:
     module, told = own.module, Fitted()
     module.steps = steps.start
 
-    def pull():
+    def pull() -> Iterator[MicroBatch]:
         share = ranks.share(MOST)
         module.update = Update(algorithm(), 1.0, share, lambda step: 1.0 - step / 20)
         module.train()
@@ -157,9 +158,7 @@ def report(strategy: str, folder: Path, devices: int) -> dict[str, object]:
         "moved": gap(straight.logp, logp(policy().module.eval())),
         "same_weights": all(
             torch.equal(a, b)
-            for a, b in zip(
-                whole.module.parameters(), resumed.module.parameters(), strict=True
-            )
+            for a, b in zip(whole.module.parameters(), resumed.module.parameters(), strict=True)
         ),
     }
 
