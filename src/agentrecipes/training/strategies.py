@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import warnings
 from importlib.util import find_spec
@@ -99,13 +100,18 @@ def _deepspeed(fields: Trainer) -> Any:
     kind = DeepSpeedStrategy if uses_gpu(fields) else _on_cpu()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of libraries that DeepSpeed imports
-        return kind(
+        made = kind(
             stage=int(fields.strategy.removeprefix("deepspeed_")),
             offload_optimizer=fields.offload in ("optimizer", "parameters"),
             offload_parameters=fields.offload == "parameters",
             logging_batch_size_per_gpu=1,
+            logging_level=logging.ERROR,
             precision_plugin=Exact("32-true"),
         )
+    made.config["zero_force_ds_cpu_optimizer"] = (
+        False  # the optimizer is the recipe's, offloaded too
+    )
+    return made
 
 
 def _on_cpu() -> Any:
