@@ -24,8 +24,9 @@ from agentrecipes.recipe.schema import Optimizer, Trainer
 from agentrecipes.training import checkpoints, fit, ranks
 from agentrecipes.training import optimizer as optimizers
 from agentrecipes.training.batch import MicroBatch, cut, filled, packed, read_batch
-from agentrecipes.training.module import PolicyModule, Update
+from agentrecipes.training.module import PolicyModule
 from agentrecipes.training.policy import Policy
+from agentrecipes.training.update import Update
 
 STEPS = 12
 MOST = 4  # micro-batches of a step: two on each of two ranks

@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +70,7 @@ def _write_job(path: Path, recipe: Recipe, place: RunPlace, *, resume: bool) -> 
         "parts": sorted({str(file.resolve().parent) for file in added_files()}),
         "runs": str(place.runs.resolve()),
         "place": str(place.folder.resolve()),
+        "within": asdict(place.within),
         "resume": resume,
     }
     path.write_text(json.dumps(job), encoding="utf-8")
@@ -77,12 +79,13 @@ def _write_job(path: Path, recipe: Recipe, place: RunPlace, *, resume: bool) -> 
 @contextmanager
 def _started(folder: Path, place: RunPlace, count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
     """The ranks, while they run; when this ends none of them is left."""
+    from agentrecipes.training.signals import SIGNALS
     from agentrecipes.training.strategies import OWN_RANK
 
     hold, leash = os.pipe()
     port = _free_port()
     processes: list[subprocess.Popen[bytes]] = []
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in SIGNALS}
     try:
         for rank in range(count):
             environment = {

@@ -34,10 +34,11 @@ def _run(job: dict[str, Any]) -> int:
     from agentrecipes.cli.run import EXIT, carried_out
     from agentrecipes.compile import RunPlace
     from agentrecipes.components import add_folder
+    from agentrecipes.tracking.protocol import Within
 
     for folder in job["parts"]:
         add_folder(Path(folder))
-    place = RunPlace(Path(job["runs"]), Path(job["place"]))
+    place = RunPlace(Path(job["runs"]), Path(job["place"]), Within(**job["within"]))
     summary = carried_out(_recipe(job), place, resume=job["resume"])
     orderly = os.environ["RANK"] != "0" and summary["status"] != "failed"
     return 0 if orderly else EXIT[summary["status"]]  # rank 0 speaks for all

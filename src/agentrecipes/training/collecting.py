@@ -33,7 +33,7 @@ from agentrecipes.training.batch import (
 from agentrecipes.training.critic import centred
 from agentrecipes.training.module import PolicyModule
 from agentrecipes.training.pack import micro_batches
-from agentrecipes.training.position import Position, Sampler
+from agentrecipes.training.position import Position, Sampler, on_every_rank
 from agentrecipes.training.rows import Row, trajectory_rows
 
 if TYPE_CHECKING:
@@ -99,14 +99,20 @@ class Collector:
             gone = set(rollout.sampling.refill(groups, rounds))
             groups = [group for number, group in enumerate(groups) if number not in gone]
             count = len(gone)
+        self._sampler.engine.rest()
         return [each for group in groups for each in group]
 
     def _played(self, stage: Stage, position: Position, jobs: list[Job]) -> list[list[Scored]]:
-        """The scored attempts of each group, in order; every rank plays a share of the groups."""
+        """The scored attempts of each group, in order.
+
+        Every rank plays a share of the groups; where one engine serves all, rank 0 plays them all.
+        """
         order = list(dict.fromkeys(job.group for job in jobs))
         own = set(ranks.dealt(order))
+        if not on_every_rank(stage.rollout.engine):
+            own = set(order if ranks.leads() else [])
         mine = [job for job in jobs if job.group in own]
-        trajectories = collect(mine, self._sampler.setting(stage, position))
+        trajectories = collect(mine, self._sampler.setting(stage, position)) if mine else []
         played: dict[str, list[Scored]] = {group: [] for group in order}
         for share in ranks.gathered(score(trajectories, stage.rewards)):
             for each in share:

@@ -4,37 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import lightning as L
 import torch
 
-from agentrecipes.algorithms.protocol import Algorithm, Outputs
+from agentrecipes.algorithms.protocol import Outputs
+from agentrecipes.errors import RunStopped
 from agentrecipes.records import Batch
 from agentrecipes.training import optimizer as optimizers
 from agentrecipes.training import ranks
 from agentrecipes.training.attention import install
 from agentrecipes.training.batch import MicroBatch
 from agentrecipes.training.pack import Strip
-from agentrecipes.training.scoring import scores
+from agentrecipes.training.scoring import nothing, scores
 from agentrecipes.training.shards import Shards
+from agentrecipes.training.terms import merge
+from agentrecipes.training.update import Update
 
 if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PreTrainedModel
-
-
-@dataclass(frozen=True, slots=True)
-class Update:
-    """What an update needs to know of its iteration."""
-
-    algorithm: Algorithm
-    temperature: float  # of the samples: logp is that of softmax(logits / temperature)
-    accumulate: int  # micro-batches per optimizer step
-    rate: Callable[
-        [int], float
-    ]  # share of the peak learning rate in an optimizer step of the stage
 
 
 class PolicyModule(L.LightningModule):
@@ -56,6 +47,7 @@ class PolicyModule(L.LightningModule):
         self.context: Callable[[], AbstractContextManager[Any]] = nullcontext  # of training passes
         self._reference: list[PreTrainedModel] = []  # in a list: it is no sub-module of ours
         self._counted = 0  # optimizer steps since the last report
+        self._too_far = ""  # how far the engine is, where that is too far
         self._empty = True  # no micro-batch of this optimizer step weighed anything
 
     def keep_reference(self, model: PreTrainedModel | None) -> None:
@@ -113,7 +105,7 @@ class PolicyModule(L.LightningModule):
                 entropy=needs.entropy and not micro.empty,
             )
         if micro.empty:
-            return _nothing(outputs)
+            return nothing(outputs)
         self._empty = False
         batch = micro.batch
         if micro.exact:
@@ -122,13 +114,27 @@ class PolicyModule(L.LightningModule):
         shares = {f"loss/{name}": value for name, value in loss.terms.items()}
         self._record({"loss/total": loss.total.detach(), **shares})
         if batch.logp_rollout.numel():
-            gap = torch.where(batch.action_mask, outputs.logp.detach() - batch.logp_rollout, 0.0)
-            self._record({"sync/logp_gap_max": gap.abs().max()})
+            self._gap(batch, update.max_gap)
         return loss.total * (update.accumulate * self.trainer.world_size)
+
+    def _gap(self, batch: Batch, most: float | None) -> None:
+        """Log how far the sampler is from the trainer at the start of the iteration.
+
+        Further than the engine's bound, it does not sample from these weights; all ranks stop then.
+        """
+        gap = torch.where(batch.action_mask, batch.logp_old - batch.logp_rollout, 0.0).abs()
+        self._record({"sync/logp_gap_max": gap.max()})
+        if most is not None and not gap.max() <= most:
+            self._too_far = (
+                f"rollout.engine: the engine's log-probabilities are {float(gap.max()):.3g} nats "
+                f"from the trainer's, {float(gap.sum() / batch.action_mask.sum()):.3g} on average, "
+                f"and {most:g} is allowed: it samples from other weights, or computes otherwise. "
+                "Compare dtype and trainer.precision; raise the engine's max_gap if that is it."
+            )
 
     def _record(self, terms: Mapping[str, Tensor]) -> None:
         """Sum shares over micro-batches; of what is called ``…_max`` keep the largest."""
-        _merge(self.terms, {name: float(value) for name, value in terms.items()})
+        merge(self.terms, {name: float(value) for name, value in terms.items()})
 
     def report(self) -> dict[str, float]:
         """The terms since the last report: means over optimizer steps, extremes and counts.
@@ -138,7 +144,7 @@ class PolicyModule(L.LightningModule):
         count = max(self._counted, 1)
         whole: dict[str, float] = {}
         for terms in ranks.gathered(self.terms):
-            _merge(whole, terms)
+            merge(whole, terms)
         told = {
             name: value if name.endswith(("_max", "_steps")) else value / count
             for name, value in whole.items()
@@ -187,19 +193,36 @@ class PolicyModule(L.LightningModule):
 
         A step in which nothing weighed anything, or whose gradient is not finite, is skipped whole
         (weight decay and momentum included) and counted.
+
+        Raises:
+            RunStopped: the engine does not sample from the trainer's weights.
         """
+        if self.trainer.fit_loop._should_accumulate():  # DeepSpeed asks at each micro-batch
+            return
+        still = self._agreed_to_stay()
         if self.shards is not None:  # it clips the pieces itself, and skips what is not finite
-            if not self.trainer.fit_loop._should_accumulate():
-                self.shards.still = not ranks.any_of(not self._empty)
+            self.shards.still = still
             return
         limit = float("inf") if gradient_clip_val is None else float(gradient_clip_val)
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
         norm = torch.nn.utils.clip_grad_norm_(parameters, limit)
-        if not ranks.any_of(not self._empty) or not torch.isfinite(norm):
+        if still or not torch.isfinite(norm):
             optimizer.zero_grad(set_to_none=True)  # without gradients a step moves nothing at all
             self._record({"loss/skipped_steps": torch.tensor(1.0 if ranks.leads() else 0.0)})
             return
         self._record({"policy/gradient_norm_max": norm})
+
+    def _agreed_to_stay(self) -> bool:
+        """Whether nothing weighed anything in this step, on any rank.
+
+        Raises:
+            RunStopped: on every rank, where the engine is too far from the trainer on one of them.
+        """
+        told = ranks.gathered((self._empty, self._too_far))
+        for _, too_far in told:
+            if too_far:
+                raise RunStopped(too_far)
+        return all(empty for empty, _ in told)
 
     def optimizer_step(self, *args: Any, **kwargs: Any) -> None:
         """Step at this step's learning rate; the arguments are Lightning's own."""
@@ -251,22 +274,6 @@ class PolicyModule(L.LightningModule):
         self, batch: MicroBatch, device: torch.device, dataloader_idx: int
     ) -> MicroBatch:
         return batch.to(device)
-
-
-def _nothing(outputs: Outputs) -> Tensor:
-    """Zero, through every weight that the other ranks' losses go through."""
-    nothing: Tensor = outputs.logp.sum() * 0.0
-    return nothing if outputs.value is None else nothing + outputs.value.sum() * 0.0
-
-
-def _merge(into: dict[str, float], terms: Mapping[str, float]) -> None:
-    """Add shares; of what is called ``…_max`` keep the largest."""
-    for name, new in terms.items():
-        old = into.get(name)
-        if old is None:
-            into[name] = new
-        else:
-            into[name] = max(old, new) if name.endswith("_max") else old + new
 
 
 def _causal(model: Any) -> Any:

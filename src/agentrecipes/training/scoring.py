@@ -11,6 +11,8 @@ from torch.utils.checkpoint import checkpoint
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from agentrecipes.algorithms.protocol import Outputs
+
 LOGIT_BYTES = 2**30  # above this the head runs in chunks, recomputed in the backward pass
 
 
@@ -40,3 +42,9 @@ def scores(
     ]
     logp, ent = (torch.cat(each) for each in zip(*parts, strict=True))
     return logp, ent if entropy else None
+
+
+def nothing(outputs: Outputs) -> Tensor:
+    """Zero, through every weight that the other ranks' losses go through."""
+    zero: Tensor = outputs.logp.sum() * 0.0
+    return zero if outputs.value is None else zero + outputs.value.sum() * 0.0
