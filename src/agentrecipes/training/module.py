@@ -13,6 +13,7 @@ from torch.nn.functional import cross_entropy
 from torch.utils.checkpoint import checkpoint
 
 from agentrecipes.algorithms.protocol import Algorithm, Outputs
+from agentrecipes.training import llama
 from agentrecipes.training import optimizer as optimizers
 from agentrecipes.training.attention import install
 from agentrecipes.training.batch import MicroBatch
@@ -211,6 +212,8 @@ def _causal(model: Any) -> Any:
 
 def _hidden(model: Any, strip: Strip) -> Tensor:
     """(M, D) hidden states at the scored positions."""
+    if llama.is_plain(model):
+        return llama.hidden(model, strip)[strip.scored]
     states: Tensor = (
         _causal(model)
         .get_decoder()(
