@@ -36,8 +36,14 @@ class Segments:
         return self if device == self.device else Segments(self.nodes, device)
 
     @cached_property
-    def spans(self) -> Spans:
-        return Spans.of(self.nodes)
+    def _spans(self) -> dict[int, Spans]:
+        return {}
+
+    def spans(self, width: int) -> Spans:
+        """For tokens of `width` numbers, all heads together; a model's layers have one width."""
+        if width not in self._spans:
+            self._spans[width] = Spans.of(self.nodes, width)
+        return self._spans[width]
 
     @cached_property
     def blocks(self) -> Blocks:
@@ -48,7 +54,8 @@ class Segments:
     ) -> Tensor:
         """(N, H, D): each token's attention, from (N, h, D) queries, keys and values."""
         if self.device.type == "cpu" and dropout == 0.0:
-            return self.spans.attended(*states, scale)
+            width = states[0].shape[1] * states[0].shape[2]
+            return self.spans(width).attended(states, scale=scale)
         return self.blocks.attended(states, dropout=dropout, scale=scale)
 
 

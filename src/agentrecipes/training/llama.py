@@ -39,13 +39,13 @@ def hidden(model: Any, strip: Strip) -> Tensor:
     half = cos.shape[-1] // 2
     turns = [turn[:, None, :half] for turn in (cos, sin)]  # both halves of a head turn alike
     for block in decoder.layers:
-        x = x + _attended(block.self_attn, _norm(block.input_layernorm, x), strip, turns)
+        x = x + _attended(block.self_attn, _norm(block.input_layernorm, x), strip, turns=turns)
         normed, mlp = _norm(block.post_attention_layernorm, x), block.mlp
         x = x + mlp.down_proj(_Gated.apply(mlp.gate_proj(normed), mlp.up_proj(normed)))
     return _norm(decoder.norm, x)
 
 
-def _attended(attention: Any, x: Tensor, strip: Strip, turns: list[Tensor]) -> Tensor:
+def _attended(attention: Any, x: Tensor, strip: Strip, *, turns: list[Tensor]) -> Tensor:
     """(N, D): attention of every token over its path."""
     query, key, value = (
         layer(x).view(len(x), -1, attention.head_dim)
@@ -75,7 +75,9 @@ class _Norm(torch.autograd.Function):
         scale = (norm.square() / x.shape[-1] + epsilon).rsqrt()
         ctx.save_for_backward(x, weight, scale)
         unit = wide * scale
-        made: Tensor = unit.mul_(weight) if unit.dtype == weight.dtype else weight * unit.to(x.dtype)
+        made: Tensor = (
+            unit.mul_(weight) if unit.dtype == weight.dtype else weight * unit.to(x.dtype)
+        )
         return made
 
     @staticmethod

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,8 +22,9 @@ from agentrecipes.training.tree import Node
 if TYPE_CHECKING:
     from torch import Tensor
 
-ALONE = 32  # tokens from which a node's attention to itself is a call of its own, without a copy
-WASTE = 1.5  # smaller nodes share a call that may be so many times as large as they are,
+ALONE = 9216  # numbers in a stretch's queries from which it is a call of its own, without copies
+LONGEST = 256  # tokens from which it is divided: causal calls compute what they mask away
+WASTE = 1.5  # shorter stretches share a call that may be so many times as large as they are,
 SMALL = 1 << 12  # or have so many padded pairs of a query and a key more
 
 
@@ -35,15 +37,15 @@ class Span(NamedTuple):
 
 
 class Few(NamedTuple):
-    """S short nodes whose attention to themselves is one call.
+    """S short stretches whose attention to themselves is one call.
 
-    Example: the nodes ``1 2`` and ``5`` at strip positions 0, 1 and 2 have ``places [[0, 1], [2,
-    2]]`` and ``real [0, 1, 2]``; what stands behind a node's end is its first token.
+    Example: strip positions 0, 1 and 2 in stretches ``0 1`` and ``2`` have ``places [[0, 1], [2,
+    2]]`` and ``real [0, 1, 2]``; what stands behind a stretch's end is its first token.
     """
 
     places: Tensor  # (S, Q) int64 strip positions
-    pads: Tensor  # (S, Q) bool: behind their node's end
-    real: Tensor  # (n,) int64: which of the S · Q places are tokens of their node
+    pads: Tensor  # (S, Q) bool: behind their stretch's end
+    real: Tensor  # (n,) int64: which of the S · Q places are tokens of their stretch
     where: Tensor  # (n,) int64: the strip positions of those
 
 
@@ -51,42 +53,49 @@ class Few(NamedTuple):
 class Spans:
     """Which stretches of a strip of N tokens see which."""
 
-    alone: tuple[tuple[int, int], ...]  # stretches of a node each, causal
-    together: tuple[Few, ...]
+    alone: tuple[tuple[int, int], ...]  # causal, a call each
+    together: tuple[Few, ...]  # causal, several a call
     spans: tuple[Span, ...]
 
     @classmethod
-    def of(cls, nodes: Sequence[Node]) -> Spans:
-        """Nodes laid end to end, each right before what comes behind it in the tree."""
-        sizes = np.array([len(node.ids) for node in nodes])
-        starts = np.concatenate([[0], np.cumsum(sizes)]).tolist()
+    def of(cls, nodes: Sequence[Node], width: int) -> Spans:
+        """Nodes laid end to end, each right before what comes behind it in the tree.
+
+        `width`: numbers in a token's queries, all heads together.
+        """
+        starts = np.cumsum([0, *(len(node.ids) for node in nodes)]).tolist()
         behind: dict[int, int] = {}
         for number, node in enumerate(nodes):
             behind |= dict.fromkeys(node.path, number + 1)
-        edges = [(starts[n], starts[n + 1]) for n in range(len(nodes))]
-        short = [n for n in range(len(nodes)) if sizes[n] < ALONE]
+        spans = [Span(*starts[n : n + 2], starts[last]) for n, last in sorted(behind.items())]
+        stretches: list[tuple[int, int]] = []
+        for start, end in pairwise(starts):
+            cuts = [*range(start, end, LONGEST), end]
+            stretches += pairwise(cuts)
+            spans += [Span(start, *edges) for edges in pairwise(cuts[1:])]
+        short = [each for each in stretches if (each[1] - each[0]) * width < ALONE]
         return cls(
-            alone=tuple(edges[n] for n in range(len(nodes)) if sizes[n] >= ALONE),
-            together=tuple(_few([edges[n] for n in chosen]) for chosen in _alike(short, sizes)),
-            spans=tuple(Span(*edges[n], starts[last]) for n, last in sorted(behind.items())),
+            alone=tuple(each for each in stretches if (each[1] - each[0]) * width >= ALONE),
+            together=tuple(_few(chosen) for chosen in _alike(short)),
+            spans=tuple(spans),
         )
 
-    def attended(self, query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> Tensor:
+    def attended(self, states: Sequence[Tensor], *, scale: float | None = None) -> Tensor:
         """(N, H, D) on a CPU: each token's attention, from (N, h, D) queries, keys and values."""
-        out: Tensor = _Attended.apply(query, key, value, self, scale)
+        out: Tensor = _Attended.apply(*states, self, scale)  # type: ignore[no-untyped-call]
         return out
 
 
-def _alike(numbers: list[int], sizes: np.ndarray) -> list[list[int]]:
-    """Short nodes by call, similar sizes together."""
-    calls: list[list[int]] = []
+def _alike(stretches: Sequence[tuple[int, int]]) -> list[list[tuple[int, int]]]:
+    """Short stretches by call, similar lengths together."""
+    calls: list[list[tuple[int, int]]] = []
     real = 0
-    for number in sorted(numbers, key=lambda n: (sizes[n], n)):
-        pairs = int(sizes[number]) ** 2
+    for start, end in sorted(stretches, key=lambda edges: (edges[1] - edges[0], edges)):
+        pairs = (end - start) ** 2
         if not calls or (len(calls[-1]) + 1) * pairs > WASTE * (real + pairs) + SMALL:
             calls.append([])
             real = 0
-        calls[-1].append(number)
+        calls[-1].append((start, end))
         real += pairs
     return calls
 
@@ -106,9 +115,6 @@ def _few(edges: Sequence[tuple[int, int]]) -> Few:
     )
 
 
-
-
-
 class _Attended(torch.autograd.Function):
     """Calls both kernels by part. Kept are queries, keys, values, outcomes and sums, no copies."""
 
@@ -118,18 +124,25 @@ class _Attended(torch.autograd.Function):
         query, wide = states[0], torch.promote_types(states[0].dtype, torch.float32)
         out = query.new_empty(query.shape, dtype=wide)  # (N, H, D)
         norm = query.new_empty(query.shape[:2], dtype=wide)  # (N, H): log of the softmax's sum
-        for edges in spans.alone:
-            own = slice(*edges)
-            out[own], norm[own] = _forward([x[own] for x in states], scale, causal=True)
+        heads = [_heads(x) for x in (*states, out, norm)]  # (1, H, N, D), and (1, H, N)
+        for start, end in spans.alone:
+            *seen, made, sums = (x[:, :, start:end] for x in heads)
+            for whole, part in zip(
+                (made, sums), FORWARD(*seen, 0.0, True, scale=scale), strict=True
+            ):
+                whole.copy_(part)
         for few in spans.together:
-            found, sums = _forward([x[few.places] for x in states], scale, causal=True)
-            out[few.where], norm[few.where] = found[few.real].to(wide), sums[few.real]
+            picked = [x[few.places].transpose(1, 2) for x in states]  # (S, h, Q, D)
+            found = FORWARD(*picked, 0.0, True, scale=scale)
+            for whole, part in zip((out, norm), found, strict=True):
+                whole[few.where] = part.transpose(1, 2).flatten(0, 1)[few.real].to(wide)
         for start, end, last in spans.spans:
-            own, seen = slice(end, last), slice(start, end)
-            found, sums = _forward([x[i] for x, i in zip(states, (own, seen, seen))], scale)
-            share = torch.sigmoid(sums - norm[own])  # of the joined softmax
-            out[own].lerp_(found.to(wide), share[..., None])
-            norm[own] = torch.logaddexp(norm[own], sums)
+            own = [x[:, :, end:last] for x in heads]
+            keys, values = (x[:, :, start:end] for x in heads[1:3])
+            found, sums = FORWARD(own[0], keys, values, 0.0, False, scale=scale)
+            share = torch.sigmoid(sums - own[4])  # of the joined softmax
+            own[3].lerp_(found.to(wide), share[..., None])
+            torch.logaddexp(own[4], sums, out=own[4])
         out = out.to(query.dtype)
         ctx.save_for_backward(*states, out, norm)
         ctx.spans, ctx.scale = spans, scale
@@ -139,47 +152,34 @@ class _Attended(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, above: Tensor) -> tuple[Any, ...]:
         *states, out, norm = ctx.saved_tensors
-        kept = (above, *states, out, norm)
-        made = [torch.empty_like(x) for x in states]  # every token is in one node
-        for edges in ctx.spans.alone:
-            own = slice(*edges)
-            for whole, part in zip(made, _backward([x[own] for x in kept], ctx.scale, causal=True)):
-                whole[own] = part
-        for few in ctx.spans.together:
-            picked = [x[few.places] for x in kept]
-            picked[-1] = picked[-1].masked_fill(few.pads[..., None], torch.inf)  # weigh nothing
-            for whole, part in zip(made, _backward(picked, ctx.scale, causal=True)):
-                whole[few.where] = part.flatten(0, 1)[few.real]
-        for start, end, last in ctx.spans.spans:
+        kept, spans, scale = (above, *states, out, norm), ctx.spans, ctx.scale
+        made = [torch.empty_like(x) for x in states]  # every token is in one stretch
+        heads, whole = [_heads(x) for x in kept], [_heads(x) for x in made]
+        for start, end in spans.alone:
+            found = BACKWARD(*(x[:, :, start:end] for x in heads), 0.0, True, scale=scale)
+            for into, part in zip(whole, found, strict=True):
+                into[:, :, start:end] = part
+        for few in spans.together:
+            *picked, sums = (x[few.places].transpose(1, 2) for x in kept)
+            sums = sums.masked_fill(few.pads[:, None], torch.inf)  # so that they weigh nothing
+            for into, part in zip(
+                made, BACKWARD(*picked, sums, 0.0, True, scale=scale), strict=True
+            ):
+                into[few.where] = part.transpose(1, 2).flatten(0, 1)[few.real]
+        for start, end, last in spans.spans:
             own, seen = slice(end, last), slice(start, end)
             places = (own, own, seen, seen, own, own)
-            found = _backward([x[i] for x, i in zip(kept, places)], ctx.scale)
-            for whole, place, part in zip(made, (own, seen, seen), found):
-                whole[place] += part
+            parts = (x[:, :, place] for x, place in zip(heads, places, strict=True))
+            found = BACKWARD(*parts, 0.0, False, scale=scale)
+            for into, place, part in zip(whole, (own, seen, seen), found, strict=True):
+                into[:, :, place] += part
         return (*made, None, None)
 
 
-def _forward(
-    states: Sequence[Tensor], scale: float | None, *, causal: bool = False
-) -> tuple[Tensor, Tensor]:
-    """Attention and the logarithm of its softmax's sum, of ([S,] Q, H, D) and ([S,] K, h, D)."""
-    several = states[0].dim() == 4
-    query, key, value = (x if several else x[None] for x in states)
-    found, sums = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
-        *(x.transpose(1, 2) for x in (query, key, value)), 0.0, causal, scale=scale
-    )  # (S, H, Q, D), (S, H, Q)
-    return found.transpose(1, 2).flatten(0, 1), sums.transpose(1, 2).flatten(0, 1)
+FORWARD = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
+BACKWARD = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.default
 
 
-def _backward(
-    kept: Sequence[Tensor], scale: float | None, *, causal: bool = False
-) -> Sequence[Tensor]:
-    """Gradients by query, key and value, of the gradient above, those three, outcome and sums."""
-    several = kept[0].dim() == 4
-    above, *states, out, norm = (
-        (x if several else x[None]).transpose(1, 2) for x in kept
-    )
-    found = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
-        above, *states, out, norm, 0.0, causal, scale=scale
-    )
-    return [(x if several else x[0]).transpose(-3, -2) for x in found]
+def _heads(x: Tensor) -> Tensor:
+    """(1, H, N, ...) from (N, H, ...), as the kernels have it."""
+    return x.transpose(0, 1)[None]
