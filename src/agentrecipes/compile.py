@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import secrets
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from agentrecipes.recipe.load import Recipe
 from agentrecipes.tracking.opening import tracker
-from agentrecipes.tracking.protocol import Tracker
+from agentrecipes.tracking.protocol import Tracker, Within
 from agentrecipes.tracking.tables import Tables
 from agentrecipes.training.policy import Policy
 
@@ -20,6 +20,7 @@ class RunPlace:
 
     runs: Path
     folder: Path
+    within: Within = field(default_factory=Within)
 
     @property
     def name(self) -> str:
@@ -44,7 +45,13 @@ class Experiment:
 
 
 def compile_recipe(recipe: Recipe, place: RunPlace) -> Experiment:
-    """The experiment that a recipe describes; weights are built, nothing is written yet."""
+    """The experiment that a recipe describes; weights are built, nothing is written yet.
+
+    Raises:
+        MissingExtra: a stage samples with an engine that is not installed.
+    """
+    for stage in recipe.stages:
+        stage.rollout.engine.require()
     return Experiment(
         recipe=recipe,
         place=place,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from tests.rewards.views import played
 
@@ -9,6 +11,8 @@ from agentrecipes.components import build, find, names
 from agentrecipes.testing.suites import RewardSuite
 
 HIT = {"name": "progress", "of": "gold"}  # one value for each turn
+SAID = str(Path(__file__).parent / "judged.jsonl")
+RECORDED = {"name": "recorded", "path": SAID}
 NEEDED = {  # the fields that parts cannot do without
     "gate": {"when": "format_valid", "then": [HIT, "exact_match"], "else": -1},
     "product": {"of": [HIT, "exact_match"]},
@@ -16,6 +20,11 @@ NEEDED = {  # the fields that parts cannot do without
     "maximum": {"of": [HIT, "format_valid"]},
     "clip": {"of": HIT, "high": 0.5},
     "mix": {"of": HIT, "rest": "exact_match"},
+    "judge": {"judge": RECORDED},
+    "given": {"field": "type"},
+    "tools_used": {"tools": ["search", "add"]},
+    "tag_rules": {"once": ["answer"]},
+    "rubric": {"judge": RECORDED, "criteria": ["is short"]},
 }
 
 

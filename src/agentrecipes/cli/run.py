@@ -98,8 +98,10 @@ def start(recipe: Recipe, *, run_dir: Path | None, runs: Path) -> dict[str, Any]
 
 def go_on(folder: Path) -> dict[str, Any]:
     """Resume the run in a folder; one that is finished is left as it is."""
+    from agentrecipes.tracking.running import was_left
+
     done = folder / "summary.json"
-    if done.is_file():
+    if done.is_file() and not was_left(folder):
         summary: dict[str, Any] = json.loads(done.read_text(encoding="utf-8"))
         if summary["status"] == "finished":
             return summary

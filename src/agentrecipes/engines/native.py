@@ -18,6 +18,13 @@ class Native(Component):
 
     order: ClassVar[Literal["fixed", "ready"]] = "fixed"
 
+    def bound(self, *, fp32: bool) -> float | None:
+        """It samples from the trainer's own weights: there is none."""
+        return None
+
+    def require(self) -> None:
+        """It is part of this package."""
+
     def start(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> Engine:
         """An engine on `model`, which it shares; policy version 0.
 

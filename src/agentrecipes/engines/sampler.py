@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -18,7 +18,7 @@ from agentrecipes.engines.decode import ROOM, Decoding, Loop
 from agentrecipes.engines.forward import Network
 from agentrecipes.engines.protocol import Request, Sample
 from agentrecipes.engines.state import State
-from agentrecipes.engines.stopping import Stopping
+from agentrecipes.engines.stopping import Stopping, end_ids
 from agentrecipes.errors import EngineError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Sampler:
         self._version = 0
         self._shelf = Shelf(SHELF_BYTES)
         self._stopping = Stopping(tokenizer, self._network.vocabulary)
-        self._ends = _end_ids(model, tokenizer)
+        self._ends = end_ids(model, tokenizer)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="native-engine")
         self._cancelled = threading.Event()
 
@@ -77,6 +77,9 @@ class Sampler:
         self._network.load(weights)
         self._version = version
         self._shelf.clear()
+
+    def rest(self) -> None:
+        """Keys and values stay until other weights are loaded."""
 
     def close(self) -> None:
         """Stop sampling; the model stays as it is."""
@@ -151,11 +154,3 @@ class Sampler:
         sizes = state.lengths.tolist()
         rows.ids = [(*requests[r].ids, *ids[r][: sizes[r] - 1]) for r in order]
         self._shelf.keep(rows)
-
-
-def _end_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> list[int]:
-    """Tokens that end a turn: the tokenizer's, and those of the model's generation settings."""
-    settings: Any = getattr(model, "generation_config", None)
-    ends = getattr(settings, "eos_token_id", None)
-    listed = ends if isinstance(ends, list) else [ends]
-    return sorted({end for end in [tokenizer.eos_token_id, *listed] if isinstance(end, int)})

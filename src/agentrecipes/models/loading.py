@@ -47,7 +47,9 @@ def read_model(files: Files, *, dtype: Literal["fp32", "bf16"], attention: str) 
     """
     import torch
     from transformers import AutoModelForCausalLM
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()
     if files.local:
         require_safetensors(Path(files.path))
     try:

@@ -17,7 +17,13 @@ from agentrecipes.training.rows import Row
 if TYPE_CHECKING:
     from torch import Tensor
 
-PER_TRAJECTORY = ("turn_rewards", "turn_state", "returns", "group")  # (N, ...); others (B, ...)
+PER_TRAJECTORY = (
+    "turn_rewards",
+    "turn_state",
+    "returns",
+    "group",
+    "part_returns",
+)  # (N, ...); others (B, ...)
 ABSENT = torch.empty(0)
 
 
@@ -118,8 +124,18 @@ def collected_batch(rows: Sequence[Row], scored: Sequence[Scored], kl_coefficien
         total_weight=0.0,
         kl_coefficient=kl_coefficient,
         turn_state=turn_states([each.trajectory for each in scored], width),
+        part_returns=part_returns(scored),
+        part_weights=tuple(scored[0].weights.values()) if scored else (),
         **denominators(rows)._asdict(),
     )
+
+
+def part_returns(scored: Sequence[Scored]) -> Tensor:
+    """(N, P) float64 each reward by itself, in the order of the weights; NaN for a null."""
+    names = list(scored[0].weights) if scored else []
+    values = [[each.parts.get(name) for name in names] for each in scored]
+    table = [[float("nan") if value is None else value for value in row] for row in values]
+    return torch.tensor(table, dtype=torch.float64).reshape(len(scored), len(names))
 
 
 class Denominators(NamedTuple):

@@ -100,6 +100,7 @@ class Collector:
             gone = set(rollout.sampling.refill(groups, rounds))
             groups = [group for number, group in enumerate(groups) if number not in gone]
             count = len(gone)
+        self._sampler.engine.rest()
         return [each for group in groups for each in group]
 
     def _pick(self, stage: Stage, position: Position, *, count: int, rounds: int) -> list[Task]:

@@ -13,6 +13,7 @@ from torch.nn.functional import cross_entropy
 from torch.utils.checkpoint import checkpoint
 
 from agentrecipes.algorithms.protocol import Algorithm, Outputs
+from agentrecipes.errors import RunStopped
 from agentrecipes.training import llama
 from agentrecipes.training import optimizer as optimizers
 from agentrecipes.training.attention import install
@@ -22,6 +23,8 @@ from agentrecipes.training.pack import Strip
 if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PreTrainedModel
+
+    from agentrecipes.records import Batch
 
 LOGIT_BYTES = 2**30  # above this the head runs in chunks, recomputed in the backward pass
 
@@ -36,6 +39,7 @@ class Update:
     rate: Callable[
         [int], float
     ]  # share of the peak learning rate in an optimizer step of the stage
+    max_gap: float | None = None  # nats between logp_old and logp_rollout before the run stops
 
 
 class PolicyModule(L.LightningModule):
@@ -118,9 +122,24 @@ class PolicyModule(L.LightningModule):
         shares = {f"loss/{name}": value for name, value in loss.terms.items()}
         self._record({"loss/total": loss.total.detach(), **shares})
         if batch.logp_rollout.numel():
-            gap = torch.where(batch.action_mask, outputs.logp.detach() - batch.logp_rollout, 0.0)
-            self._record({"sync/logp_gap_max": gap.abs().max()})
+            self._gap(batch, update.max_gap)
         return loss.total * (update.accumulate * self.trainer.world_size)
+
+    def _gap(self, batch: Batch, most: float | None) -> None:
+        """Log how far the sampler is from the trainer at the start of the iteration.
+
+        Raises:
+            RunStopped: further than the engine's bound: it does not sample from these weights.
+        """
+        gap = torch.where(batch.action_mask, batch.logp_old - batch.logp_rollout, 0.0).abs()
+        self._record({"sync/logp_gap_max": gap.max()})
+        if most is not None and not gap.max() <= most:
+            raise RunStopped(
+                f"rollout.engine: the engine's log-probabilities are {float(gap.max()):.3g} nats "
+                f"from the trainer's, {float(gap.sum() / batch.action_mask.sum()):.3g} on average, "
+                f"and {most:g} is allowed: it samples from other weights, or computes otherwise. "
+                "Compare dtype and trainer.precision; raise the engine's max_gap if that is it."
+            )
 
     def _record(self, terms: Mapping[str, Tensor]) -> None:
         """Sum shares over micro-batches; of what is called ``…_max`` keep the largest."""

@@ -35,13 +35,15 @@ class Policy:
         module = PolicyModule(part.build(seed), None).eval()
         return cls(module, tokenizer, Chat(tokenizer))
 
-    def prepare(self, stage: Stage, reference: Path) -> None:
+    def prepare(self, stage: Stage, reference: Path, *, begun: bool = False) -> None:
         """Give the module what `stage` needs: value head, reference and a new optimizer.
 
         The reference is the policy as the stage begins; it is kept in the file `reference`, so that
-        a resumed stage compares with the same one. With an adapter, it is the adapter switched off.
+        a stage that had `begun` compares with the same one. With an adapter, it is the adapter
+        switched off.
 
         Raises:
+            CheckFailed: the stage had begun, and its reference is gone or damaged.
             OSError: the reference cannot be kept; all else is done.
         """
         needs, module = stage.algorithm.needs, self.module
@@ -52,7 +54,7 @@ class Policy:
         if needs.reference and not hasattr(module.model, "disable_adapter"):
             frozen = copy.deepcopy(module.model).requires_grad_(False).eval()
             module.keep_reference(frozen)
-            if reference.exists():
+            if begun:
                 frozen.load_state_dict(read_tensors(reference))
             else:
                 write_tensors(reference, dict(frozen.state_dict()))

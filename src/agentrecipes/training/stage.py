@@ -8,6 +8,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+import torch
+
+from agentrecipes.errors import EngineError
+from agentrecipes.numerics.streams import derive
 from agentrecipes.recipe.schema import Stage
 from agentrecipes.training import fit as fitting
 from agentrecipes.training import optimizer as optimizers
@@ -80,7 +84,11 @@ class StageRun:
                 stage, most, lambda step: optimizers.factor(stage.optimizer, step, total * steps)
             )
             self.module.eval()
-            current.collect(collector.iteration(stage, current.position))
+            try:
+                current.collect(collector.iteration(stage, current.position))
+            except EngineError:  # nothing of this iteration was trained: the run can go on here
+                self.observer.checkpoint(current.position)
+                raise
             self.module.train()
             yield from (micro for step in current.iteration.steps for micro in step)
 
@@ -94,7 +102,9 @@ class StageRun:
 
         callback = fitting.EpochEnd(after_step=lambda: False, after_epoch=after_epoch)
         epochs = total - position.iteration
-        if epochs > 0:
+        if self.observer.wants_stop():
+            self.observer.checkpoint(position)
+        elif epochs > 0:
             made = fitting.trainer(
                 fields.trainer, epochs=epochs, accumulate=most, callback=callback
             )
@@ -157,10 +167,13 @@ class StageRun:
     def read_to(self, position: Position, end: int, rate: Callable[[int], float]) -> Position:
         """Train on demonstrations until `end` steps are done, in blocks that end in checkpoints."""
         every = self.fields.trainer.checkpoint_every
+        if self.observer.wants_stop():
+            self.observer.checkpoint(position)
+            return position
         while position.iteration < end:
             left = end - position.iteration
-            size = min(every, left)
-            blocks = left // size
+            size = min(every - position.iteration % every, left)  # to where checkpoints are due
+            blocks = left // size if size == every else 1
             reached = self._blocks(position, size, blocks, rate=rate)
             stopped = reached.iteration < position.iteration + size * blocks
             position = reached
@@ -184,6 +197,7 @@ class StageRun:
             self.module.train()
             first = self.module.steps
             for step in range(first, first + size):
+                torch.manual_seed(derive(self.sampler.seed, self.sampler.stage, step, "torch"))
                 yield from reader.micro_batches(step, most)
 
         def after_step() -> bool:
@@ -216,7 +230,14 @@ class StageRun:
 
     def _begin(self, stage: Stage, most: int, rate: Callable[[int], float]) -> None:
         self.module.report()  # what an evaluation or an interrupted epoch left
-        self.module.update = Update(stage.algorithm, stage.rollout.temperature, most, rate)
+        fp32 = stage.trainer.precision == "fp32" and self.module.dtype == torch.float32
+        self.module.update = Update(
+            stage.algorithm,
+            stage.rollout.temperature,
+            most,
+            rate,
+            max_gap=stage.rollout.engine.bound(fp32=fp32),
+        )
 
     def _save(self, position: Position, end: int) -> bool:
         stop = self.observer.wants_stop()

@@ -21,6 +21,7 @@ class Story:
     stages: list[dict[str, Any]] = field(default_factory=list)
     evaluations: list[dict[str, Any]] = field(default_factory=list)
     tripwires: list[dict[str, Any]] = field(default_factory=list)
+    watched: dict[str, list[dict[str, float]]] = field(default_factory=dict)  # by stage
     seconds: float = 0.0  # of earlier sittings
 
     def stage_done(self, fields: Stage, position: Position, seconds: float) -> None:
@@ -48,10 +49,11 @@ class Story:
         )
 
     def was_measured_at(self, stage: str, iteration: int, split: str) -> bool:
-        """Whether the last evaluation was this one."""
-        last = self.evaluations[-1] if self.evaluations else {}
-        at = (last.get("stage"), last.get("iteration"), last.get("split"))
-        return at == (stage, iteration, split)
+        """Whether there was this evaluation."""
+        place = (stage, iteration, split)
+        return any(
+            (row["stage"], row["iteration"], row["split"]) == place for row in self.evaluations
+        )
 
     def summary(
         self, recipe: Recipe, folder: Path, *, status: str, seconds: float
