@@ -10,9 +10,11 @@ from pathlib import Path
 from agentrecipes.recipe.load import Recipe
 from agentrecipes.recipe.rules import parts_in
 from agentrecipes.tracking.opening import tracker
-from agentrecipes.tracking.protocol import Tracker, Within
+from agentrecipes.tracking.protocol import NullTracker, Tracker, Within
 from agentrecipes.tracking.tables import Tables
 from agentrecipes.training.policy import Policy
+from agentrecipes.training.ranks import leads
+from agentrecipes.training.reuse import Stages
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,7 @@ class RunPlace:
     runs: Path
     folder: Path
     within: Within = field(default_factory=Within)
+    stages: Stages | None = None  # where the run keeps stages for others
 
     @property
     def name(self) -> str:
@@ -58,6 +61,6 @@ def compile_recipe(recipe: Recipe, place: RunPlace) -> Experiment:
         recipe=recipe,
         place=place,
         policy=Policy.build(recipe.fields.model, recipe.seed),
-        tables=Tables(place.folder / "tables", place.name),
-        tracker=tracker(recipe.fields.tracking, place.runs),
+        tables=Tables(place.folder / "tables" if leads() else None, place.name),
+        tracker=tracker(recipe.fields.tracking, place.runs) if leads() else NullTracker(),
     )
