@@ -154,22 +154,6 @@ def test_ctrl_c_saves_what_is_under_way_and_the_study_goes_on(commands, tmp_path
     assert "iterations: was 40, and is 3" in refused.err.replace("stages.reinforce.", "")
 
 
-def test_a_database_that_goes_away_is_named_and_nothing_is_lost(commands, tmp_path):
-    study(tmp_path, trials=3)
-    command = commands.start(*words(tmp_path))
-    command.until(lambda: ended(tmp_path) == 1)
-    database = tmp_path / "runs" / "sweeps.db"
-    database.rename(tmp_path / "kept.db")
-    assert command.wait().code == 1
-    assert "sweeps.db: the file was removed or replaced during the sweep" in command.err
-    before = summaries(tmp_path)
-    (tmp_path / "kept.db").rename(database)
-    again = commands.run(*words(tmp_path))
-    assert (again.code, again.json["finished"]) == (0, 3), again.err
-    assert states(tmp_path) == [(number, "COMPLETE") for number in range(3)]
-    assert before.items() <= {**summaries(tmp_path), **before}.items()
-
-
 def test_a_trial_that_lies_too_low_is_ended_early(commands, tmp_path):
     study(tmp_path, trials=4, pruner="{name: median, startup: 1, warmup: 0}")
     done = commands.run(*words(tmp_path))

@@ -44,7 +44,9 @@ def page(told: Row, space: Space, importances: Sequence[Mapping[str, float]]) ->
             if shares:
                 drawings.append(bars(f"What {name} depends on", list(shares.items())))
         for index, name in enumerate(names):
-            drawings += [_slice(told, done, entry, (index, name)) for entry in space.entries]
+            drawings += [
+                _slice(told, done, entry=entry, objective=(index, name)) for entry in space.entries
+            ]
     title = f"{told['study']}: {told['finished']} finished, {told['pruned']} pruned trials"
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
@@ -101,7 +103,7 @@ def _front(told: Row, done: Sequence[Row], names: Sequence[str]) -> str:
     return Scatter("Where neither gains for free (green)", names[1], names[0], marks).svg()
 
 
-def _slice(told: Row, done: Sequence[Row], entry: Entry, objective: tuple[int, str]) -> str:
+def _slice(told: Row, done: Sequence[Row], *, entry: Entry, objective: tuple[int, str]) -> str:
     index, name = objective
     marks = []
     for row in done:

@@ -42,7 +42,7 @@ def of_the_space(
     problems: dict[tuple[str, int | None, int | None], Problem] = {}
 
     def hold(
-        entry: Entry, at_end: tuple[Loc, Any], situation: Mapping[str, Any], severity: str
+        entry: Entry, at_end: tuple[Loc, Any], *, situation: Mapping[str, Any], severity: str
     ) -> None:
         loc, value = at_end
         text = override(entry.path, value)
@@ -57,10 +57,10 @@ def of_the_space(
     for entry in space.entries:
         for end in _ends(entry):
             for situation in space.situations(entry):
-                hold(entry, end, situation, "error")
+                hold(entry, end, situation=situation, severity="error")
     if not problems:
         for entry, end, situation in itertools.islice(_pairs(space), MOST_PAIRS):
-            hold(entry, end, situation, "warning")
+            hold(entry, end, situation=situation, severity="warning")
     return list(problems.values())
 
 

@@ -57,12 +57,12 @@ def run(sweep: Sweep, order: Order) -> dict[str, Any]:
         ended: Status = "failed"
         try:
             ended = "finished" if conductor.go() else "interrupted"
-            return _written(study, places, ended, shown)
+            return _written(study, places, ended=ended, shown=shown)
         finally:
             shown.finish(ended)
 
 
-def _written(study: Study, places: Places, ended: Status, shown: Tracker) -> dict[str, Any]:
+def _written(study: Study, places: Places, *, ended: Status, shown: Tracker) -> dict[str, Any]:
     """What the study has come to, as data and as a page, here and in MLflow."""
     told = {**outcome(study.sweep, study.trials()), "status": ended, "dir": str(places.folder)}
     told["mlflow_run_id"] = places.parent

@@ -91,8 +91,12 @@ class Worker:
                 if not again and (name := stages.take()) is not None:
                     self.note(f"{folder.name}: stages up to {name!r} were run already")
                     again = True
-            made = compile_recipe(recipe, place)
-            return experiment.run(made, self, resume=again, stop=self._stop)
+            try:
+                made = compile_recipe(recipe, place)
+                return experiment.run(made, self, resume=again, stop=self._stop)
+            finally:
+                if place.stages is not None:
+                    place.stages.release()  # a run that failed keeps nobody waiting
 
     # What its runs report to.
 
