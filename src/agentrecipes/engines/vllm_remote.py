@@ -52,7 +52,6 @@ class RemoteEngine:
         self._version: int | None = None
         self._asleep = False
         self._processes: list[ServerProcess] = []
-        self._closing: set[asyncio.Task[None]] = set()
         self._certificates = ssl.create_default_context()
         key = os.environ.get(KEY)
         self._client = httpx.Client(
@@ -97,11 +96,17 @@ class RemoteEngine:
             raise EngineError("vllm_server engine: it has no weights to sample from.")
         self._wake()
         loop, client = asyncio.get_running_loop(), self._connections()
-        tasks = [loop.create_task(self._one(client, request)) for request in requests]
-        closing = loop.create_task(_close_after(tasks, client))
-        self._closing.add(closing)
-        closing.add_done_callback(self._closing.discard)
-        return [*tasks]
+        open_calls = set(range(len(requests)))  # the last one takes the connections down with it
+
+        async def call(number: int, request: Request) -> Sample:
+            try:
+                return await self._one(client, request)
+            finally:
+                open_calls.discard(number)
+                if not open_calls:
+                    await client.aclose()
+
+        return [loop.create_task(call(*each)) for each in enumerate(requests)]
 
     def load(self, weights: Iterable[tuple[str, Tensor]], version: int) -> None:
         """Take new weights; turns that are being sampled go on with them, and say so.
@@ -232,14 +237,6 @@ class RemoteEngine:
             timeout=None,
             limits=httpx.Limits(max_connections=None),
         )
-
-
-async def _close_after(tasks: Sequence[asyncio.Task[Sample]], client: httpx.AsyncClient) -> None:
-    try:
-        if tasks:
-            await asyncio.wait(tasks)
-    finally:
-        await client.aclose()
 
 
 def _drawn(answer: Any, began: float) -> Drawn:
