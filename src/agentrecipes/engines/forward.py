@@ -43,6 +43,8 @@ class Network:
     def sampling(self) -> Iterator[None]:
         """The model in evaluation mode, and as it was afterwards."""
         training = self._model.training
+        if self._llama:
+            self._llama.look_up()
         if training:
             self._model.train(False)
         try:
