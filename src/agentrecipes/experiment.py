@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -13,11 +14,11 @@ from agentrecipes.errors import RunStopped
 from agentrecipes.recipe.schema import Stage
 from agentrecipes.tracking.protocol import Status
 from agentrecipes.tracking.running import held
-from agentrecipes.training import checkpoints
+from agentrecipes.training import checkpoints, ranks
 from agentrecipes.training.evaluation import evaluate
 from agentrecipes.training.export import weights
 from agentrecipes.training.folder import RunFolder
-from agentrecipes.training.position import Position, Sampler
+from agentrecipes.training.position import Position, Sampler, started
 from agentrecipes.training.progress import Progress, Silent
 from agentrecipes.training.recorder import Recorder, as_dict, record_evaluations
 from agentrecipes.training.retelling import retell_evaluations, retell_stage
@@ -43,7 +44,7 @@ def run(
         CheckFailed: the checkpoint to go on from is another recipe's; nothing was changed.
         Exception: whatever broke the run, after its summary says "failed".
     """
-    with held(experiment.place.folder):
+    with held(experiment.place.folder) if ranks.leads() else nullcontext():
         return _Run(experiment, progress or Silent(), stop or StopFlag()).go(resume=resume)
 
 
@@ -65,6 +66,7 @@ class _Run:
             tracker=experiment.tracker,
             note=progress.note,
             within=experiment.place.within,
+            stages=experiment.place.stages,
         )
         self._stop = stop
         self._recent: list[Mapping[str, float]] = []  # what a resumed stage's next mean begins with
@@ -95,7 +97,7 @@ class _Run:
                 position = Position(policy_version=position.policy_version)
                 self._recent = []
             position = self._stage(index, position, found if index == first else None)
-            if self._stop.asked:
+            if self._stop.agreed():
                 return "interrupted"
         self._final(position)
         return "finished"
@@ -124,7 +126,7 @@ class _Run:
         )
         if found is not None:
             self.policy.restore_optimizer(found.state["policy"])
-        engine = fields.rollout.engine.start(self.policy.module.model, self.policy.tokenizer)
+        engine = started(fields.rollout.engine, self.policy.module.model, self.policy.tokenizer)
         engine.load(weights(self.policy.module), position.policy_version)
         sampler = Sampler(engine, self.policy.chat, self.recipe.seed, fields.name)
         total = fields.steps or fields.iterations or 0
@@ -145,6 +147,8 @@ class _Run:
         finally:
             engine.close()
         self.tables.compact(fields.name)
+        if not self._stop.asked:
+            self.folder.stage_done(index, position.iteration)
         self.folder.story.stage_done(fields, position, time.perf_counter() - began)
         return position
 
@@ -175,7 +179,7 @@ class _Run:
             tables=self.tables,
             tracker=self.tracker,
             progress=self.progress,
-            stop=lambda: self._stop.asked,
+            stop=self._stop.agreed,
             save=save,
             watch=self._tripwires().while_collecting(fields, save),
             evaluate=measure,
@@ -191,7 +195,7 @@ class _Run:
             seed=self.recipe.seed,
             story=self.folder.story,
             note=self.progress.note,
-            stopping=lambda: self._stop.asked,
+            stopping=self._stop.agreed,
         )
 
     def _offset(self, index: int) -> int:
@@ -218,7 +222,7 @@ class _Run:
         """Evaluate on dev and then on test, and write the model."""
         index = len(self.recipe.stages) - 1
         fields = self.recipe.stage(index, position.iteration)
-        engine = fields.rollout.engine.start(self.policy.module.model, self.policy.tokenizer)
+        engine = started(fields.rollout.engine, self.policy.module.model, self.policy.tokenizer)
         engine.load(weights(self.policy.module), position.policy_version)
         sampler = Sampler(engine, self.policy.chat, self.recipe.seed, fields.name)
         known = self.folder.story.was_measured_at(fields.name, position.iteration, "dev")

@@ -99,7 +99,9 @@ def test_the_head_in_chunks_gives_the_same_values_and_gradients(monkeypatch):
     whole, chunked = llama(), llama()
     one = PolicyModule(whole, None)(strip(rows, scored(rows)), entropy=True)
     (one.logp.sum() + one.entropy.sum()).backward()
-    monkeypatch.setattr("agentrecipes.training.module.LOGIT_BYTES", 50 * 4 * 3 * 2)  # two rows each
+    monkeypatch.setattr(
+        "agentrecipes.training.scoring.LOGIT_BYTES", 50 * 4 * 3 * 2
+    )  # two rows each
     two = PolicyModule(chunked, None)(strip(rows, scored(rows)), entropy=True)
     (two.logp.sum() + two.entropy.sum()).backward()
     torch.testing.assert_close(two.logp, one.logp, **FLOAT32)

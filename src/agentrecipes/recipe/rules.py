@@ -57,6 +57,7 @@ def stage_problems(resolved: Resolved) -> Iterator[Problem]:
         yield from _demonstrations(case)
         yield from _groups(case)
         yield from _devices(case)
+        yield from _strategy(case)
         yield from _minibatches(case)
     yield from _optimizer(case)
     yield from _whole_matrices(case)
@@ -107,6 +108,24 @@ def _devices(case: Case) -> Iterator[Problem]:
         found = f"strategy 'single' uses one device, but {ranks} are given"
         problem = Problem("contradiction", "", found, "Write `strategy: ddp`, or one device.")
         yield case.at(("trainer", "strategy"), problem)
+
+
+def _strategy(case: Case) -> Iterator[Problem]:
+    trainer = case.stage.trainer
+    sharded, on_cpu = trainer.strategy.startswith("deepspeed"), trainer.accelerator == "cpu"
+    if trainer.strategy == "fsdp" and on_cpu:
+        found = "strategy 'fsdp' works on GPUs alone, and the accelerator is 'cpu'"
+        problem = Problem("contradiction", "", found, "Write `strategy: deepspeed_3`.")
+        yield case.at(("trainer", "strategy"), problem)
+    if trainer.offload != "none" and (on_cpu or not sharded):
+        why = "a CPU has nothing but the host's memory" if sharded else "DeepSpeed alone does that"
+        found = f"offload: {trainer.offload} has no effect: {why}"
+        problem = Problem("no_effect", "", found, "Leave it out, or write `strategy: deepspeed_3`.")
+        yield case.at(("trainer", "offload"), problem, key=True)
+    elif trainer.offload == "parameters" and trainer.strategy != "deepspeed_3":
+        found = f"strategy {trainer.strategy!r} keeps the parameters whole on every device"
+        hint = "Write `strategy: deepspeed_3`, or `offload: optimizer`."
+        yield case.at(("trainer", "offload"), Problem("contradiction", "", found, hint))
 
 
 def _minibatches(case: Case) -> Iterator[Problem]:

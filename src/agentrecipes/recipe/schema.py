@@ -114,10 +114,13 @@ class Trainer(Fields):
 
     strategy: Literal[
         "auto", "single", "ddp", "deepspeed_1", "deepspeed_2", "deepspeed_3", "fsdp"
-    ] = "auto"
+    ] = "auto"  # auto: ddp where there are several devices; deepspeed_N: ZeRO's stage N
+    offload: Literal["none", "optimizer", "parameters"] = (
+        "none"  # what DeepSpeed keeps in the host's memory; parameters: these and the optimizer
+    )
     accelerator: Literal["auto", "cpu", "gpu"] = "auto"
-    devices: Positive = 1
-    nodes: Positive = 1
+    devices: Positive = 1  # processes on a machine: one a GPU, or on CPUs as many as are said
+    nodes: Positive = 1  # machines; more than one: started by torchrun, SLURM or Kubernetes
     threads: Positive = 1  # CPU threads of a process
     precision: Literal["fp32", "bf16"] = "fp32"
     tokens_per_batch: Positive = 8192  # most tokens in one micro-batch

@@ -35,9 +35,12 @@ class MetricRow:
 
 
 class Tables:
-    """Writes the tables of one run into ``<run dir>/tables``. One writer per run."""
+    """Writes the tables of one run into ``<run dir>/tables``. One writer per run.
 
-    def __init__(self, folder: Path, run: str) -> None:
+    Without a folder it writes nothing: a run on several devices has one rank that writes.
+    """
+
+    def __init__(self, folder: Path | None, run: str) -> None:
         self.lost: list[str] = []
         self._folder = folder
         self._run = run
@@ -120,6 +123,8 @@ class Tables:
     def compact(self, stage: str) -> None:
         """Make one file per table of the stage's small ones; readers always see every row once."""
         for table in ("metrics", "evaluations", "trajectories", "turns", "judgements"):
+            if self._folder is None:
+                return
             try:
                 compaction.compact(self._folder / table, stage, schema=schema(table))
             except _trouble() as error:
@@ -137,6 +142,8 @@ class Tables:
             return number > done if measured else number >= done
 
         for table in ("metrics", "evaluations", "trajectories", "turns"):
+            if self._folder is None:
+                return
             try:
                 compaction.forget(self._folder / table, stage, schema=schema(table), gone=gone)
             except _trouble() as error:
@@ -148,6 +155,8 @@ class Tables:
 
         names = ("iteration", "step", "name", "value", "seconds")
         found: list[MetricRow] = []
+        if self._folder is None:
+            return found
         try:
             for path in manifest.current(self._folder / "metrics"):
                 rows = pq.read_table(path, filters=[("stage", "=", stage)]).to_pylist()
@@ -174,6 +183,8 @@ class Tables:
     def _write(self, table: str, name: str, records: Sequence[Mapping[str, Any]]) -> None:
         import pyarrow as pa
 
+        if self._folder is None:
+            return
         try:
             data = pa.Table.from_pylist(list(records), schema=schema(table))
             compaction.place(data, self._folder / table / name)

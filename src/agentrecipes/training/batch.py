@@ -11,6 +11,7 @@ import torch
 
 from agentrecipes.recipe.schema import Trainer
 from agentrecipes.records import Batch, Scored, Source, Trajectory
+from agentrecipes.training import ranks
 from agentrecipes.training.pack import Strip, partition, strip
 from agentrecipes.training.rows import Row
 
@@ -228,9 +229,13 @@ def cut(
 def packed(
     rows: Sequence[Row], batch: Batch, numbers: Sequence[int], *, trainer: Trainer, most: int
 ) -> Iterator[tuple[list[int], MicroBatch]]:
-    """At most `most` micro-batches of some rows, by the trainer's budget; each with its rows."""
+    """At most `most` micro-batches of some rows, by the trainer's budget; each with its rows.
+
+    On several ranks they are cut in the same way and dealt: this is the share of this rank.
+    """
     share, own = trainer.share_prefix, [rows[n] for n in numbers]
-    for part in partition(own, trainer.tokens_per_batch, most, share=share):
+    parts = partition(own, trainer.tokens_per_batch, most, share=share)
+    for part in ranks.dealt(parts):
         chosen = [numbers[n] for n in part]
         yield chosen, cut(rows, batch, chosen, share=share)
 
@@ -247,3 +252,8 @@ def filler(version: int) -> MicroBatch:
     )
     nothing = strip([row], [np.array([False, True])])
     return MicroBatch(nothing, read_batch([row]), version, empty=True)
+
+
+def filled(made: list[MicroBatch], most: int, version: int) -> list[MicroBatch]:
+    """A rank's share of `most` micro-batches: those that were made, then fillers."""
+    return made + [filler(version)] * (ranks.share(most) - len(made))

@@ -20,6 +20,7 @@ import torch
 
 from agentrecipes.errors import CheckFailed
 from agentrecipes.tracking.replacing import replacing, write
+from agentrecipes.training import ranks
 
 FACTS = "[0-9]*-[0-9]*.json"  # the files with the hashes
 
@@ -34,12 +35,14 @@ class Found:
 
 
 def save(folder: Path, state: Mapping[str, Any], *, stage: int, done: int, keep: int) -> Path:
-    """Save `state` and drop all but the newest `keep` checkpoints, this one included.
+    """Save `state` and drop all but the newest `keep` checkpoints; rank 0 does, for all ranks.
 
     Raises:
         OSError: it cannot be written; the older ones stay.
     """
     path = folder / f"{stage:02d}-{done:08d}.ckpt"
+    if not ranks.leads():
+        return path
     facts = {"sha256": _write(path, dict(state)), "stage": stage, "done": done}
     try:
         write(path.with_suffix(".json"), json.dumps(facts).encode())

@@ -21,7 +21,7 @@ def weights(module: PolicyModule) -> Iterator[tuple[str, Tensor]]:
     A layer with an adapter is merged with it only until the next tensor is asked for: whoever
     wants to keep a tensor copies it.
     """
-    model: Any = module.model
+    model: Any = module.whole
     causal = model.get_base_model() if hasattr(model, "merge_adapter") else model
     for name, tensor in causal.state_dict().items():
         layer, adapted, own = name.partition(".base_layer.")

@@ -21,9 +21,10 @@ from agentrecipes.tracking.protocol import Status, Tracker, Within
 from agentrecipes.tracking.replacing import write
 from agentrecipes.tracking.report.page import write_report
 from agentrecipes.tracking.tables import Tables
-from agentrecipes.training import checkpoints
+from agentrecipes.training import checkpoints, ranks
 from agentrecipes.training.policy import Policy
 from agentrecipes.training.position import Position
+from agentrecipes.training.reuse import Stages
 from agentrecipes.training.story import Story, as_json
 
 
@@ -38,6 +39,7 @@ class RunFolder:
     tables: Tables
     tracker: Tracker
     story: Story = field(default_factory=Story)
+    stages: Stages | None = None  # where stages are kept for other runs
     note: Callable[[str], None] = print  # to whoever watches
     within: Within = field(default_factory=Within)
     began: float = field(default_factory=time.perf_counter)  # time.perf_counter() of this sitting
@@ -47,7 +49,7 @@ class RunFolder:
         return self.path / "checkpoints"
 
     def __post_init__(self) -> None:
-        self.events = Events(self.path / "events.jsonl")
+        self.events = Events(self.path / "events.jsonl" if ranks.leads() else None)
 
     def newest(self) -> checkpoints.Found | None:
         """The checkpoint to go on from; what is newer, and what a kill left half done, is removed.
@@ -61,6 +63,8 @@ class RunFolder:
             raise CheckFailed(f"{found.path} belongs to another recipe; nothing was changed")
         for fault in () if found is None else found.passed_over:
             self.note(f"checkpoint passed over: {fault}")
+        if not ranks.leads():
+            return found
         checkpoints.tidy(self.saved, found)
         for half in list(self.path.rglob(".*.tmp")):
             shutil.rmtree(half) if half.is_dir() else half.unlink(missing_ok=True)
@@ -73,6 +77,8 @@ class RunFolder:
 
     def open(self) -> None:
         """Write what identifies the run, before anything else; ``recipe.yaml`` makes it a run."""
+        if not ranks.leads():
+            return
         self.path.mkdir(parents=True, exist_ok=True)
         locked = lock(self.recipe, extra_files=added_files())
         if (self.path / "recipe.yaml").exists():
@@ -111,8 +117,16 @@ class RunFolder:
         else:
             self.events.add("checkpoint", stage=fields.name, iteration=done)
 
+    def stage_done(self, index: int, done: int) -> None:
+        """Keep a stage that is complete at `done`, where stages are kept."""
+        if self.stages is not None:
+            stages = self.stages
+            self.kept(f"stage {index} for others", lambda: stages.keep(index, done))
+
     def close(self, status: Status) -> dict[str, Any]:
         """Write model, summary and report, and end the tracking; return the summary."""
+        if not ranks.leads():
+            return self.summary(status)
         if status != "failed":
             self.kept("model", lambda: self.policy.export(self.path / "model"))
         report = self.path / "report.html"

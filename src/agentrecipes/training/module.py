@@ -4,41 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import lightning as L
 import torch
-from torch.nn.functional import cross_entropy
-from torch.utils.checkpoint import checkpoint
 
-from agentrecipes.algorithms.protocol import Algorithm, Outputs
+from agentrecipes.algorithms.protocol import Outputs
 from agentrecipes.errors import RunStopped
+from agentrecipes.records import Batch
 from agentrecipes.training import optimizer as optimizers
+from agentrecipes.training import ranks
 from agentrecipes.training.attention import install
 from agentrecipes.training.batch import MicroBatch
 from agentrecipes.training.pack import Strip
+from agentrecipes.training.scoring import nothing, scores
+from agentrecipes.training.shards import Shards
+from agentrecipes.training.terms import merge
+from agentrecipes.training.update import Update
 
 if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PreTrainedModel
-
-    from agentrecipes.records import Batch
-
-LOGIT_BYTES = 2**30  # above this the head runs in chunks, recomputed in the backward pass
-
-
-@dataclass(frozen=True, slots=True)
-class Update:
-    """What an update needs to know of its iteration."""
-
-    algorithm: Algorithm
-    temperature: float  # of the samples: logp is that of softmax(logits / temperature)
-    accumulate: int  # micro-batches per optimizer step
-    rate: Callable[
-        [int], float
-    ]  # share of the peak learning rate in an optimizer step of the stage
-    max_gap: float | None = None  # nats between logp_old and logp_rollout before the run stops
 
 
 class PolicyModule(L.LightningModule):
@@ -56,8 +43,11 @@ class PolicyModule(L.LightningModule):
         self.optimizer: torch.optim.Optimizer | None = None
         self.steps = 0  # optimizer steps of the stage so far
         self.terms: dict[str, float] = {}  # since the last report: loss terms summed, extremes kept
+        self.shards: Shards | None = None  # while its weights are in pieces
+        self.context: Callable[[], AbstractContextManager[Any]] = nullcontext  # of training passes
         self._reference: list[PreTrainedModel] = []  # in a list: it is no sub-module of ours
         self._counted = 0  # optimizer steps since the last report
+        self._too_far = ""  # how far the engine is, where that is too far
         self._empty = True  # no micro-batch of this optimizer step weighed anything
 
     def keep_reference(self, model: PreTrainedModel | None) -> None:
@@ -78,7 +68,7 @@ class PolicyModule(L.LightningModule):
         with self._adapter_off() if reference and not self._reference else nullcontext():
             picked = _hidden(model, strip)  # (M, D)
             head = _causal(model).get_output_embeddings()
-            logp, ent = _score(
+            logp, ent = scores(
                 head, picked, strip.targets, temperature=temperature, entropy=entropy
             )
         values = None
@@ -106,14 +96,17 @@ class PolicyModule(L.LightningModule):
     def training_step(self, micro: MicroBatch, batch_index: int) -> Tensor:
         """The micro-batch's share of the step's loss, times what Lightning divides it by."""
         update = self._update()
-        if micro.empty:
-            nothing: Tensor = self(micro.strip).logp.sum() * 0.0
-            return nothing
-        self._empty = False
         needs = update.algorithm.needs
-        outputs = self(
-            micro.strip, temperature=update.temperature, value=needs.value, entropy=needs.entropy
-        )
+        with self.context():
+            outputs = self(
+                micro.strip,
+                temperature=update.temperature,
+                value=needs.value,
+                entropy=needs.entropy and not micro.empty,
+            )
+        if micro.empty:
+            return nothing(outputs)
+        self._empty = False
         batch = micro.batch
         if micro.exact:
             batch = replace(batch, logp_old=outputs.logp.detach())
@@ -127,13 +120,12 @@ class PolicyModule(L.LightningModule):
     def _gap(self, batch: Batch, most: float | None) -> None:
         """Log how far the sampler is from the trainer at the start of the iteration.
 
-        Raises:
-            RunStopped: further than the engine's bound: it does not sample from these weights.
+        Further than the engine's bound, it does not sample from these weights; all ranks stop then.
         """
         gap = torch.where(batch.action_mask, batch.logp_old - batch.logp_rollout, 0.0).abs()
         self._record({"sync/logp_gap_max": gap.max()})
         if most is not None and not gap.max() <= most:
-            raise RunStopped(
+            self._too_far = (
                 f"rollout.engine: the engine's log-probabilities are {float(gap.max()):.3g} nats "
                 f"from the trainer's, {float(gap.sum() / batch.action_mask.sum()):.3g} on average, "
                 f"and {most:g} is allowed: it samples from other weights, or computes otherwise. "
@@ -142,19 +134,20 @@ class PolicyModule(L.LightningModule):
 
     def _record(self, terms: Mapping[str, Tensor]) -> None:
         """Sum shares over micro-batches; of what is called ``…_max`` keep the largest."""
-        for name, value in terms.items():
-            old, new = self.terms.get(name), float(value)
-            if old is None:
-                self.terms[name] = new
-            else:
-                self.terms[name] = max(old, new) if name.endswith("_max") else old + new
+        merge(self.terms, {name: float(value) for name, value in terms.items()})
 
     def report(self) -> dict[str, float]:
-        """The terms since the last report: means over optimizer steps, extremes and counts."""
+        """The terms since the last report: means over optimizer steps, extremes and counts.
+
+        Every rank has a share of each term; all ranks ask at the same time, and hear the same.
+        """
         count = max(self._counted, 1)
+        whole: dict[str, float] = {}
+        for terms in ranks.gathered(self.terms):
+            merge(whole, terms)
         told = {
             name: value if name.endswith(("_max", "_steps")) else value / count
-            for name, value in self.terms.items()
+            for name, value in whole.items()
         }
         self.terms, self._counted = {}, 0
         return told
@@ -177,9 +170,10 @@ class PolicyModule(L.LightningModule):
         return self.optimizer
 
     def groups(self) -> list[dict[str, Any]]:
-        """Trainable parameters by label: "policy" and, where there is one, "value"."""
+        """Trainable parameters by label: "policy" and, where one is trained, "value"."""
         policy = [p for p in self.model.parameters() if p.requires_grad]
-        value = [] if self.value_head is None else list(self.value_head.parameters())
+        head = [] if self.value_head is None else list(self.value_head.parameters())
+        value = [p for p in head if p.requires_grad]
         return [{"params": policy, "label": "policy"}] + (
             [{"params": value, "label": "value"}] if value else []
         )
@@ -199,23 +193,82 @@ class PolicyModule(L.LightningModule):
 
         A step in which nothing weighed anything, or whose gradient is not finite, is skipped whole
         (weight decay and momentum included) and counted.
+
+        Raises:
+            RunStopped: the engine does not sample from the trainer's weights.
         """
+        if self.trainer.fit_loop._should_accumulate():  # DeepSpeed asks at each micro-batch
+            return
+        still = self._agreed_to_stay()
+        if self.shards is not None:  # it clips the pieces itself, and skips what is not finite
+            self.shards.still = still
+            return
         limit = float("inf") if gradient_clip_val is None else float(gradient_clip_val)
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
         norm = torch.nn.utils.clip_grad_norm_(parameters, limit)
-        if self._empty or not torch.isfinite(norm):
+        if still or not torch.isfinite(norm):
             optimizer.zero_grad(set_to_none=True)  # without gradients a step moves nothing at all
-            self._record({"loss/skipped_steps": torch.ones(())})
+            self._record({"loss/skipped_steps": torch.tensor(1.0 if ranks.leads() else 0.0)})
             return
         self._record({"policy/gradient_norm_max": norm})
+
+    def _agreed_to_stay(self) -> bool:
+        """Whether nothing weighed anything in this step, on any rank.
+
+        Raises:
+            RunStopped: on every rank, where the engine is too far from the trainer on one of them.
+        """
+        told = ranks.gathered((self._empty, self._too_far))
+        for _, too_far in told:
+            if too_far:
+                raise RunStopped(too_far)
+        return all(empty for empty, _ in told)
 
     def optimizer_step(self, *args: Any, **kwargs: Any) -> None:
         """Step at this step's learning rate; the arguments are Lightning's own."""
         optimizers.set_rate(self.configure_optimizers(), self._update().rate(self.steps))
         super().optimizer_step(*args, **kwargs)
+        if self.trainer.fit_loop._should_accumulate():  # DeepSpeed is asked at each micro-batch
+            return
+        if self.shards is not None:
+            self._record(self.shards.figures())
         self._counted += 1
         self._empty = True
         self.steps += 1
+
+    def on_fit_start(self) -> None:
+        """Bring the reference, which Lightning does not know, to where the policy is."""
+        for model in self._reference:
+            model.to(self.device)  # type: ignore[arg-type]
+
+    @property
+    def whole(self) -> PreTrainedModel:
+        """The model with all its weights at hand, also while another copy is trained in pieces."""
+        return self.model if self.shards is None else self.shards.model
+
+    @property
+    def whole_head(self) -> torch.nn.Module | None:
+        """The value head with all its weights at hand."""
+        return self.value_head if self.shards is None else self.shards.value_head
+
+    def optimizer_state(self) -> dict[str, Any] | None:
+        """The optimizer's state by parameter; under shards all ranks ask, and rank 0 is told."""
+        if self.shards is not None:
+            return self.shards.optimizer_state()
+        return None if self.optimizer is None else self.optimizer.state_dict()
+
+    def refresh(self) -> None:
+        """Bring the whole model up to date with the pieces that are trained."""
+        if self.shards is not None:
+            self.shards.refresh()
+
+    def with_whole_head(self, change: Callable[[torch.nn.Module | None], Batch]) -> Batch:
+        """What `change` makes of the value head; training goes on with the head it leaves."""
+        if self.shards is None:
+            return change(self.value_head)
+        made = change(self.shards.value_head)
+        self.shards.push_head()
+        return made
 
     def transfer_batch_to_device(
         self, batch: MicroBatch, device: torch.device, dataloader_idx: int
@@ -241,31 +294,3 @@ def _hidden(model: Any, strip: Strip) -> Tensor:
         .last_hidden_state[0]
     )  # (N, D)
     return states[strip.scored]
-
-
-def _score(
-    head: Any, hidden: Tensor, targets: Tensor, *, temperature: float, entropy: bool
-) -> tuple[Tensor, Tensor | None]:
-    """(M,) log-probabilities of `targets` and entropies, in float32, from (M, D) hidden states."""
-
-    def piece(states: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-        logits = head(states).float()  # (m, V)
-        if temperature != 1.0:
-            logits = logits / temperature
-        logp = -cross_entropy(logits, ids, reduction="none")
-        if not entropy:
-            return logp, logp.detach()
-        norm = torch.logsumexp(logits, dim=-1)
-        return logp, norm - (logits.softmax(-1) * logits).sum(-1)
-
-    width = int(head.weight.shape[0])
-    rows = max(1, LOGIT_BYTES // (width * 4 * 3))  # logits, their softmax and its gradient
-    if len(targets) <= rows:
-        logp, ent = piece(hidden, targets)
-        return logp, ent if entropy else None
-    parts = [
-        checkpoint(piece, states, ids, use_reentrant=False)
-        for states, ids in zip(hidden.split(rows), targets.split(rows), strict=True)
-    ]
-    logp, ent = (torch.cat(each) for each in zip(*parts, strict=True))
-    return logp, ent if entropy else None

@@ -15,6 +15,7 @@ from agentrecipes.models.value_head import value_head
 from agentrecipes.recipe.schema import Stage
 from agentrecipes.rollout.chat import Chat
 from agentrecipes.training import optimizer as optimizers
+from agentrecipes.training import ranks
 from agentrecipes.training.checkpoints import read_tensors, write_tensors
 from agentrecipes.training.export import save_model
 from agentrecipes.training.module import PolicyModule
@@ -49,6 +50,8 @@ class Policy:
         needs, module = stage.algorithm.needs, self.module
         if needs.value and module.value_head is None:
             module.value_head = value_head(module.model.config)
+        if module.value_head is not None:
+            module.value_head.requires_grad_(needs.value)
         module.keep_reference(None)
         module.optimizer = optimizers.build(stage.optimizer, module.groups(), module.tables())
         if needs.reference and not hasattr(module.model, "disable_adapter"):
@@ -56,7 +59,7 @@ class Policy:
             module.keep_reference(frozen)
             if begun:
                 frozen.load_state_dict(read_tensors(reference))
-            else:
+            elif ranks.leads():
                 write_tensors(reference, dict(frozen.state_dict()))
 
     def export(self, folder: Path) -> None:
@@ -66,11 +69,12 @@ class Policy:
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps: trainable tensors, the value head and the optimizer."""
         module = self.module
-        trained = {n: p.detach() for n, p in module.model.named_parameters() if p.requires_grad}
+        head = module.whole_head
+        trained = {n: p.detach() for n, p in module.whole.named_parameters() if p.requires_grad}
         return {
             "model": trained,
-            "value_head": None if module.value_head is None else module.value_head.state_dict(),
-            "optimizer": None if module.optimizer is None else module.optimizer.state_dict(),
+            "value_head": None if head is None else head.state_dict(),
+            "optimizer": module.optimizer_state(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:

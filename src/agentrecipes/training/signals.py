@@ -10,6 +10,8 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any
 
+from agentrecipes.training import ranks
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
@@ -19,6 +21,10 @@ class StopFlag:
     def __init__(self) -> None:
         self.asked = False
         self._before: dict[int, Any] = {}
+
+    def agreed(self) -> bool:
+        """Whether any rank was asked to stop: all ranks ask at the same time, and hear the same."""
+        return ranks.any_of(self.asked)
 
     def __enter__(self) -> StopFlag:
         if threading.current_thread() is threading.main_thread():

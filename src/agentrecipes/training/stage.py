@@ -15,13 +15,15 @@ from agentrecipes.numerics.streams import derive
 from agentrecipes.recipe.schema import Stage
 from agentrecipes.training import fit as fitting
 from agentrecipes.training import optimizer as optimizers
+from agentrecipes.training import ranks
 from agentrecipes.training.batch import MicroBatch
 from agentrecipes.training.collecting import Collector, Iteration, step_batches
 from agentrecipes.training.export import weights
-from agentrecipes.training.module import PolicyModule, Update
+from agentrecipes.training.module import PolicyModule
 from agentrecipes.training.pack import micro_batches
 from agentrecipes.training.position import Position, Sampler
 from agentrecipes.training.reading import Reader
+from agentrecipes.training.update import Update
 from agentrecipes.training.weighing import Weighing
 
 if TYPE_CHECKING:
@@ -73,7 +75,8 @@ class StageRun:
 
     def _collect(self, position: Position) -> Position:
         fields, total = self.fields, self.fields.iterations or 0
-        steps, most = fields.trainer.minibatches * fields.trainer.epochs, step_batches(fields)
+        steps = fields.trainer.minibatches * fields.trainer.epochs
+        most = ranks.share(step_batches(fields))
         self.module.steps = position.iteration * steps
         current = _Current(position)
         collector = Collector(self.sampler, self.module, fitting.precision_context(fields.trainer))
@@ -95,6 +98,7 @@ class StageRun:
         def after_epoch() -> bool:
             self.module.eval()
             collected, terms = current.iteration, self.module.report()
+            self.module.refresh()
             current.position = self._advance(current.position, collected, terms)
             self.sampler.engine.load(weights(self.module), current.position.policy_version)
             self.observer.iteration(current.position, collected, current.figures(terms))
@@ -108,7 +112,7 @@ class StageRun:
             made = fitting.trainer(
                 fields.trainer, epochs=epochs, accumulate=most, callback=callback
             )
-            fitting.fit(made, self.module, fitting.Pulled(pull, most * steps))
+            fitting.fit(made, self.module, fitting.Pulled(pull, most * steps), fields.trainer)
         return current.position
 
     def _advance(
@@ -188,12 +192,12 @@ class StageRun:
         most = micro_batches(
             fields.trainer.rows_per_step, fields.rollout.tokens, fields.trainer.tokens_per_batch
         )
-        reader = self.reader
+        own, reader = ranks.share(most), self.reader
         start = self.module.steps = position.iteration
         done = _Current(position)
 
         def pull() -> Iterator[MicroBatch]:
-            self._begin(fields, most, rate)
+            self._begin(fields, own, rate)
             self.module.train()
             first = self.module.steps
             for step in range(first, first + size):
@@ -206,11 +210,12 @@ class StageRun:
 
         def after_epoch() -> bool:
             done.position = replace(done.position, iteration=self.module.steps)
+            self.module.refresh()
             return self._save(done.position, start + size * blocks)
 
         callback = fitting.EpochEnd(after_step=after_step, after_epoch=after_epoch)
-        made = fitting.trainer(fields.trainer, epochs=blocks, accumulate=most, callback=callback)
-        fitting.fit(made, self.module, fitting.Pulled(pull, size * most))
+        made = fitting.trainer(fields.trainer, epochs=blocks, accumulate=own, callback=callback)
+        fitting.fit(made, self.module, fitting.Pulled(pull, size * own), fields.trainer)
         self.module.eval()
         return replace(done.position, iteration=self.module.steps)
 
