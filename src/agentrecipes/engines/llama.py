@@ -6,6 +6,7 @@ own: what a group's prompt says is kept, and read, once for the group.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -61,12 +62,20 @@ class Block:
     def of(cls, block: Any) -> Block:
         """The parts of a layer of transformers' Llama."""
         attention, inner = block.self_attn, block.mlp
-        linears = (attention.q_proj, attention.k_proj, attention.v_proj, attention.o_proj,
-                   inner.gate_proj, inner.up_proj, inner.down_proj)  # fmt: skip
+
+        def weights(projection: Any) -> Weights:
+            return projection.weight, projection.bias
+
         return cls(
-            block.input_layernorm,
-            block.post_attention_layernorm,
-            *((one.weight, one.bias) for one in linears),
+            before=block.input_layernorm,
+            after=block.post_attention_layernorm,
+            query=weights(attention.q_proj),
+            key=weights(attention.k_proj),
+            value=weights(attention.v_proj),
+            output=weights(attention.o_proj),
+            gate=weights(inner.gate_proj),
+            up=weights(inner.up_proj),
+            down=weights(inner.down_proj),
             activation=inner.act_fn,
             scale=attention.scaling,
         )
@@ -93,7 +102,9 @@ class Llama:
         hidden = decoder.embed_tokens(tokens.reshape(-1))  # (n w, D)
         turns = self._rotations(positions)
         sight = look(rows, own)
-        prompts = rows.shared.layers() if rows.shared else [None] * len(rows.layers)
+        prompts: Sequence[Layer | None] = [None] * len(rows.layers)
+        if rows.shared:
+            prompts = rows.shared.layers()
         for block, layer, prompt in zip(self._blocks, rows.layers, prompts, strict=True):
             query = _rotated(block, _normed(block.before, hidden), layer, turns=turns)
             mixed = attend(query, layer, prompt, sight=sight, scale=block.scale)  # (n, H, w, d)
