@@ -169,7 +169,7 @@ def test_vllm_has_weights_and_a_cache_of_its_own_unless_it_sleeps(recipe):
     on_cpu = needed(recipe, engine)  # nothing sleeps there
     assert on_cpu.always["engine's weights"] == weights
     assert on_cpu.always["engine's keys and values"] == 1 << 28
-    elsewhere = needed(recipe, "rollout.engine={name: vllm_server, servers: ['http://h:1']}")
+    elsewhere = needed(recipe, "rollout.engine={name: vllm_server, urls: ['http://127.0.0.1:1']}")
     assert "engine's weights" not in {**elsewhere.always, **elsewhere.sampling}
 
 

@@ -10,6 +10,7 @@ import resource
 import pytest
 import torch
 
+from agentrecipes.errors import CheckFailed
 from agentrecipes.tracking import replacing
 from agentrecipes.training import checkpoints
 
@@ -95,6 +96,57 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_older_ones(tmp_path, sma
         checkpoints.save(tmp_path, {"x": torch.zeros(1000)}, stage=0, done=2, keep=1)
     assert checkpoints.newest(tmp_path) is None
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_newer_than_the_checkpoint_to_go_on_from_is_removed_with_its_halves(tmp_path):
+    for done in (1, 2, 3):
+        checkpoints.save(tmp_path, {"done": done}, stage=0, done=done, keep=3)
+    damaged = tmp_path / "00-00000003.ckpt"
+    damaged.write_bytes(b"half")
+    (tmp_path / "00-00000009.ckpt").write_bytes(b"no hash: it never existed")
+    (tmp_path / "reference-1.pt").write_bytes(b"another's")
+    found = checkpoints.newest(tmp_path)
+    assert found is not None
+    checkpoints.tidy(tmp_path, found)
+    assert sorted(path.name for path in tmp_path.glob("*.ckpt")) == [
+        "00-00000001.ckpt",
+        "00-00000002.ckpt",
+    ]
+    assert (tmp_path / "reference-1.pt").exists()
+    checkpoints.save(tmp_path, {"done": 4}, stage=0, done=4, keep=1)
+    again = checkpoints.newest(tmp_path)
+    assert again is not None
+    assert again.state["done"] == 4  # the damaged one would have counted as the newest
+    checkpoints.tidy(tmp_path, None)
+    assert checkpoints.newest(tmp_path) is None
+
+
+def test_a_checkpoint_whose_hash_cannot_be_written_never_existed(tmp_path, monkeypatch):
+    def full(path, data) -> None:
+        raise OSError(28, "No space left on device")
+
+    checkpoints.save(tmp_path, {"done": 1}, stage=0, done=1, keep=1)
+    monkeypatch.setattr(checkpoints, "write", full)
+    with pytest.raises(OSError, match="No space left"):
+        checkpoints.save(tmp_path, {"done": 2}, stage=0, done=2, keep=1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "00-00000001.ckpt",
+        "00-00000001.json",
+    ]
+
+
+@pytest.mark.parametrize("harm", ["cut", "hash", "gone"])
+def test_tensors_that_are_not_what_was_written_are_refused(tmp_path, harm):
+    path = tmp_path / "x.pt"
+    checkpoints.write_tensors(path, {"a": torch.arange(3.0)})
+    if harm == "cut":
+        path.write_bytes(path.read_bytes()[:-1])
+    else:
+        path.with_suffix(".sha256").unlink()
+        if harm == "gone":
+            path.unlink()
+    with pytest.raises(CheckFailed, match=r"x\.pt"):
+        checkpoints.read_tensors(path)
 
 
 def test_named_tensors_come_back_bit_for_bit_and_are_copies(tmp_path):

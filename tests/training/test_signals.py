@@ -10,7 +10,7 @@ import pytest
 from agentrecipes.training.signals import StopFlag
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
 def test_the_first_signal_only_asks(number):
     with StopFlag() as flag:
         assert not flag.asked
@@ -28,7 +28,7 @@ def test_a_second_ctrl_c_interrupts():
 
 
 def test_the_handlers_before_come_back_also_after_an_error():
-    numbers = (signal.SIGINT, signal.SIGTERM)
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
     before = [signal.getsignal(number) for number in numbers]
 
     def broken() -> None:
