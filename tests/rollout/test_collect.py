@@ -189,7 +189,7 @@ def test_a_trajectory_does_not_depend_on_its_company_or_on_the_order(tiny):
 
 
 def gated_house(gate, **fields: object):
-    """The playground's house, in which a task with data "gate" waits for `gate` at its tool."""
+    """The house of the playground; a task whose data says "gate" waits for it at its tool."""
 
     class Waiting(Room):
         async def step(self, action) -> object:

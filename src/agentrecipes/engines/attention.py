@@ -8,9 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
+
+
+class Columns(Protocol):
+    """Keys and values, of rows or of groups."""
+
+    def by_head(self) -> tuple[Tensor, Tensor]:
+        """(rows * h, columns, d) both."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,35 +74,33 @@ class Sight:
 
 def attend(
     query: Tensor,
-    own: tuple[Tensor, Tensor],
-    prompt: tuple[Tensor, Tensor] | None,
+    own: Columns,
+    prompt: Columns | None,
     *,
     sight: Sight,
     scale: float,
 ) -> Tensor:
     """(n, H, w, d): attention of `query` (n, H, w, d), heads H being a multiple of h.
 
-    `own`: keys and values (n, h, S, d); `prompt`: those of the groups (G, h, P, d). All float32.
+    `own`: keys and values of the rows, `prompt`: those of the groups' prompts. All float32.
     """
     n, every, w, d = query.shape
-    heads = own[0].shape[1]
-    asked = query.reshape(n, heads, -1, d)  # (n, h, q, d) with q = H / h * w
-    keys, values = (states.reshape(n * heads, -1, d) for states in own)
+    keys, values = own.by_head()  # (n h, S, d)
+    heads = len(keys) // n
+    asked = query.reshape(n * heads, -1, d)  # (n h, q, d) with q = H / h * w
     bias = None if sight.own is None else _by_head(sight.own, heads, times=every // heads)
-    scores = _scores(asked.reshape(n * heads, -1, d), keys, bias, scale=scale)  # (n h, q, S)
+    scores = _scores(asked, keys, bias, scale=scale)  # (n h, q, S)
     if prompt is None or sight.seats is None:
         return torch.bmm(scores.softmax(-1), values).view(n, every, w, d)
-    first = [states.reshape(-1, states.shape[2], d) for states in prompt]  # (G h, P, d)
+    seats, columns = sight.seats, keys.shape[1]
+    first, second = prompt.by_head()  # (G h, P, d)
     bias = None if sight.prompt is None else _by_head(sight.prompt[:, None], heads, times=1)
-    before = _scores(sight.seats.sit(asked), first[0], bias, scale=scale)  # (G h, C q, P)
-    both = torch.cat(
-        [sight.seats.rise(before, heads), scores.reshape(n, heads, -1, keys.shape[1])], -1
-    )
+    before = _scores(seats.sit(asked.view(n, heads, -1, d)), first, bias, scale=scale)
+    both = torch.cat([seats.rise(before, heads), scores.view(n, heads, -1, columns)], -1)
     shares = both.softmax(-1)  # (n, h, q, P + S)
-    size = before.shape[-1]
-    later = torch.bmm(shares[..., size:].reshape(n * heads, -1, keys.shape[1]), values)
-    seated = torch.bmm(sight.seats.sit(shares[..., :size]), first[1])
-    return later.view(n, every, w, d) + sight.seats.rise(seated, heads).reshape(n, every, w, d)
+    told, said = shares.split([first.shape[1], columns], -1)
+    later = torch.bmm(said.reshape(n * heads, -1, columns), values).view(n, heads, -1, d)
+    return later.add_(seats.rise(torch.bmm(seats.sit(told), second), heads)).view(n, every, w, d)
 
 
 def _scores(query: Tensor, keys: Tensor, bias: Tensor | None, *, scale: float) -> Tensor:

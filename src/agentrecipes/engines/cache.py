@@ -66,6 +66,12 @@ class Layer:
         """Keys and values of the live rows, (live rows, heads, columns, width)."""
         return self.keys[: self.live, :, : self.used], self.values[: self.live, :, : self.used]
 
+    def by_head(self) -> tuple[Tensor, Tensor]:
+        """Keys and values of the live rows, (live rows * heads, columns, width)."""
+        rows = self.live * self.keys.shape[1]
+        keys, values = self.keys.flatten(0, 1), self.values.flatten(0, 1)
+        return keys[:rows, : self.used], values[:rows, : self.used]
+
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         return self.used + query_length, 0
 
@@ -223,6 +229,6 @@ class Shared:
             self._seated = live
         return self._seats
 
-    def layers(self) -> list[tuple[Tensor, Tensor]]:
-        """By layer the prompts' keys and values, (prompts, heads, columns, width)."""
-        return [layer.own for layer in self.prompts.layers]
+    def layers(self) -> list[Layer]:
+        """The prompts' keys and values by layer."""
+        return self.prompts.layers

@@ -11,6 +11,8 @@ from torch import Tensor
 from agentrecipes.engines.protocol import Request
 
 BLOCK = 64  # tokens that are summed at once
+SMALL = 1024  # tokens of a vocabulary that is not cut into blocks
+LESS = 1 - 2**-53  # times a positive number: the next smaller one
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,24 +83,27 @@ def _invert(probability: Tensor, uniform: Tensor) -> Tensor:
     Sums are float64.
     """
     rows, size = probability.shape
+    if size <= SMALL:
+        return _first_above(probability.double().cumsum(-1), uniform)[0][:, 0]
     blocks = torch.nn.functional.pad(probability, (0, -size % BLOCK)).view(rows, -1, BLOCK)
-    block, rest = _first_above(blocks.sum(-1, dtype=torch.float64), uniform)
-    inside = blocks[torch.arange(rows, device=block.device), block].double()  # (R, BLOCK)
-    token, _ = _first_above(inside, rest)
-    return (block * BLOCK + token).clamp(max=size - 1)  # of a row that is NaN; its logp shows it
+    sums = blocks.sum(-1, dtype=torch.float64)
+    cumulated = sums.cumsum(-1)
+    block, target = _first_above(cumulated, uniform)
+    mass = sums.gather(1, block)
+    rest = (target - (cumulated.gather(1, block) - mass)) / mass  # where in the block
+    inside = blocks[torch.arange(rows, device=block.device), block[:, 0]].double()  # (R, BLOCK)
+    token, _ = _first_above(inside.cumsum(-1), rest[:, 0].clamp(0.0, 1.0))
+    return (block * BLOCK + token)[:, 0].clamp(max=size - 1)  # of a row that is NaN; logp shows it
 
 
-def _first_above(weight: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
-    """(R,) the first index whose cumulated share exceeds `uniform`, and where in it, in [0, 1]."""
-    cumulated = weight.cumsum(-1)  # (R, K), not normalised
-    total = cumulated[:, -1:]
-    # A uniform number near 1 may round up to the total.
-    below = torch.nextafter(total, torch.zeros_like(total))
-    target = torch.minimum(uniform[:, None] * total, below)
-    index = torch.searchsorted(cumulated, target, right=True).clamp(max=weight.shape[1] - 1)
-    mass = weight.gather(1, index)
-    rest = (target - (cumulated.gather(1, index) - mass)) / mass
-    return index[:, 0], rest.clamp(0.0, 1.0)[:, 0]
+def _first_above(cumulated: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
+    """(R, 1) the first index whose cumulated share exceeds `uniform`, and that share of the total.
+
+    `cumulated` (R, K) is not normalised.
+    """
+    target = uniform[:, None] * (cumulated[:, -1:] * LESS)  # below the total, even for 1
+    index = torch.searchsorted(cumulated, target, right=True)
+    return index.clamp_(max=cumulated.shape[1] - 1), target
 
 
 def _cut(probability: Tensor, top_p: Tensor) -> Tensor:

@@ -16,8 +16,8 @@ from agentrecipes.errors import EngineError
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-SCORED = 128  # columns of scores
 CHUNK_TOKENS = 16384  # tokens of one forward pass over prompts, padding included
+CHUNK_SCORES = 2**21  # pairs of tokens by head that are scored at once where prompts are shared
 
 
 class Network:
@@ -43,6 +43,8 @@ class Network:
     def sampling(self) -> Iterator[None]:
         """The model in evaluation mode, and as it was afterwards."""
         training = self._model.training
+        if self._llama:
+            self._llama.look_up()
         if training:
             self._model.train(False)
         try:
@@ -87,8 +89,9 @@ class Network:
         tokens, real, positions = (t.to(self.device) for t in (padded, real, positions))
         rows.valid = rows.valid.to(self.device)
         base, step = rows.used, max(1, CHUNK_TOKENS // len(news))
-        if rows.shared:  # every pair of a new and an old token has its scores in memory
-            step = max(1, step // max(1, (rows.used + width) // SCORED))
+        if rows.shared:  # the scores of every new token with every column are in memory
+            columns = rows.shared.prompts.used + base + width
+            step = max(1, min(step, CHUNK_SCORES // (len(news) * columns)))
         rows.valid[:, base : base + width] = real
         logits = torch.empty(0)
         for start in range(0, width, step):

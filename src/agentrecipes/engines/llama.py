@@ -6,11 +6,13 @@ own: what a group's prompt says is kept, and read, once for the group.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import linear, rms_norm
+from torch.nn.functional import linear
 
 from agentrecipes.engines.attention import Sight, attend
 from agentrecipes.engines.cache import Layer, Rows
@@ -37,6 +39,48 @@ def is_plain_llama(model: PreTrainedModel) -> bool:
     )
 
 
+Weights = tuple[Tensor, Tensor | None]  # of a linear layer
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A layer's parts, found once: to look them up takes as long as to use them."""
+
+    before: Any  # the norm before attention
+    after: Any  # and that before the inner layer
+    query: Weights
+    key: Weights
+    value: Weights
+    output: Weights
+    gate: Weights
+    up: Weights
+    down: Weights
+    activation: Any
+    scale: float
+
+    @classmethod
+    def of(cls, block: Any) -> Block:
+        """The parts of a layer of transformers' Llama."""
+        attention, inner = block.self_attn, block.mlp
+
+        def weights(projection: Any) -> Weights:
+            return projection.weight, projection.bias
+
+        return cls(
+            before=block.input_layernorm,
+            after=block.post_attention_layernorm,
+            query=weights(attention.q_proj),
+            key=weights(attention.k_proj),
+            value=weights(attention.v_proj),
+            output=weights(attention.o_proj),
+            gate=weights(inner.gate_proj),
+            up=weights(inner.up_proj),
+            down=weights(inner.down_proj),
+            activation=inner.act_fn,
+            scale=attention.scaling,
+        )
+
+
 class Llama:
     """A model for which `is_plain_llama` holds; it holds no copy of any weight.
 
@@ -46,6 +90,7 @@ class Llama:
     def __init__(self, model: PreTrainedModel) -> None:
         self._model: Any = model
         self._turns = torch.empty(2, 0, 0)  # (2, positions, d): cosines and sines
+        self.look_up()
 
     def forward(self, rows: Rows, tokens: Tensor, *, positions: Tensor, own: Tensor) -> Tensor:
         """(n, V) logits after w more tokens in each live row.
@@ -55,20 +100,24 @@ class Llama:
         """
         decoder = self._model.model
         hidden = decoder.embed_tokens(tokens.reshape(-1))  # (n w, D)
-        cos, sin = self._rotations(positions)
+        turns = self._rotations(positions)
         sight = look(rows, own)
-        prompts = rows.shared.layers() if rows.shared else [None] * len(rows.layers)
-        for block, layer, prompt in zip(decoder.layers, rows.layers, prompts, strict=True):
-            normed = _normed(block.input_layernorm, hidden)
-            query = _rotated(block.self_attn, normed, layer, turns=(cos, sin))
-            scale = block.self_attn.scaling
-            mixed = attend(query, layer.own, prompt, sight=sight, scale=scale)  # (n, H, w, d)
+        prompts: Sequence[Layer | None] = [None] * len(rows.layers)
+        if rows.shared:
+            prompts = rows.shared.layers()
+        for block, layer, prompt in zip(self._blocks, rows.layers, prompts, strict=True):
+            query = _rotated(block, _normed(block.before, hidden), layer, turns=turns)
+            mixed = attend(query, layer, prompt, sight=sight, scale=block.scale)  # (n, H, w, d)
             mixed = mixed.transpose(1, 2).reshape(len(hidden), -1).to(hidden.dtype)
-            hidden = _added(hidden, mixed, block.self_attn.o_proj)
-            hidden = _through(block.mlp, _normed(block.post_attention_layernorm, hidden), hidden)
+            hidden = _added(hidden, mixed, block.output)
+            hidden = _added(hidden, _inner(block, _normed(block.after, hidden)), block.down)
         last = hidden.view(*tokens.shape, -1)[:, -1]
         logits: Tensor = self._model.lm_head(_normed(decoder.norm, last))
         return logits
+
+    def look_up(self) -> None:
+        """Find the model's weights; they may have become others since the last time."""
+        self._blocks = [Block.of(block) for block in self._model.model.layers]
 
     def _rotations(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Cosines and signed sines for `_rotated`, (n, 1, w, d)."""
@@ -101,33 +150,29 @@ def _normed(norm: Any, x: Tensor) -> Tensor:
     if x.dtype != torch.float32:  # it rounds in between
         rounded: Tensor = norm(x)
         return rounded
-    return rms_norm(x, norm.weight.shape, norm.weight, norm.variance_epsilon)
+    scale = x.square().mean(-1, keepdim=True).add_(norm.variance_epsilon).rsqrt_()
+    return (x * scale).mul_(norm.weight)
 
 
-def _rotated(attention: Any, x: Tensor, layer: Layer, *, turns: tuple[Tensor, Tensor]) -> Tensor:
+def _rotated(block: Block, x: Tensor, layer: Layer, *, turns: tuple[Tensor, Tensor]) -> Tensor:
     """(n, H, w, d) float32 queries of `x` (n w, D), whose keys and values go into `layer`."""
     cos, sin = turns
     n, _, w, d = cos.shape
-
-    def heads(projection: Any) -> Tensor:
-        found = linear(x, projection.weight, projection.bias)
-        return found.view(n, w, -1, d).transpose(1, 2)
-
-    def turned(y: Tensor) -> Tensor:
-        return (y * cos).addcmul_(y.roll(d // 2, -1), sin)
-
-    layer.append(turned(heads(attention.k_proj)), heads(attention.v_proj))
-    return turned(heads(attention.q_proj)).float()
+    both = torch.cat([linear(x, *block.query), linear(x, *block.key)], -1)
+    both = both.view(n, w, -1, d).transpose(1, 2)  # (n, H + h, w, d)
+    both = (both * cos).addcmul_(both.roll(d // 2, -1), sin)
+    values = linear(x, *block.value).view(n, w, -1, d).transpose(1, 2)
+    heads = both.shape[1] - values.shape[1]
+    layer.append(both[:, heads:], values)
+    return both[:, :heads].float()
 
 
-def _added(hidden: Tensor, x: Tensor, projection: Any) -> Tensor:
-    """`hidden` plus what `projection` makes of `x`."""
-    if projection.bias is not None:
-        hidden = hidden + projection.bias
-    return torch.addmm(hidden, x, projection.weight.t())
+def _added(hidden: Tensor, x: Tensor, weights: Weights) -> Tensor:
+    """`hidden` plus what a linear layer makes of `x`."""
+    weight, bias = weights
+    return torch.addmm(hidden if bias is None else hidden + bias, x, weight.t())
 
 
-def _through(mlp: Any, x: Tensor, hidden: Tensor) -> Tensor:
-    gate = mlp.act_fn(linear(x, mlp.gate_proj.weight, mlp.gate_proj.bias))
-    gate *= linear(x, mlp.up_proj.weight, mlp.up_proj.bias)
-    return _added(hidden, gate, mlp.down_proj)
+def _inner(block: Block, x: Tensor) -> Tensor:
+    gate: Tensor = block.activation(linear(x, *block.gate))
+    return gate.mul_(linear(x, *block.up))
