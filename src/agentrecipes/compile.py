@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agentrecipes.recipe.load import Recipe
+from agentrecipes.recipe.rules import parts_in
 from agentrecipes.tracking.opening import tracker
 from agentrecipes.tracking.protocol import NullTracker, Tracker, Within
 from agentrecipes.tracking.tables import Tables
 from agentrecipes.training.policy import Policy
 from agentrecipes.training.ranks import leads
+from agentrecipes.training.reuse import Stages
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,7 @@ class RunPlace:
     runs: Path
     folder: Path
     within: Within = field(default_factory=Within)
+    stages: Stages | None = None  # where the run keeps stages for others
 
     @property
     def name(self) -> str:
@@ -49,10 +52,11 @@ def compile_recipe(recipe: Recipe, place: RunPlace) -> Experiment:
     """The experiment that a recipe describes; weights are built, nothing is written yet.
 
     Raises:
-        MissingExtra: a stage samples with an engine that is not installed.
+        MissingExtra: an engine or a reward needs what is not installed.
     """
-    for stage in recipe.stages:
-        stage.rollout.engine.require()
+    for _, part in parts_in(recipe.fields):
+        if hasattr(part, "require"):
+            part.require()
     return Experiment(
         recipe=recipe,
         place=place,

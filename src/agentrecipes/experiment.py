@@ -66,6 +66,7 @@ class _Run:
             tracker=experiment.tracker,
             note=progress.note,
             within=experiment.place.within,
+            stages=experiment.place.stages,
         )
         self._stop = stop
         self._recent: list[Mapping[str, float]] = []  # what a resumed stage's next mean begins with
@@ -146,6 +147,8 @@ class _Run:
         finally:
             engine.close()
         self.tables.compact(fields.name)
+        if not self._stop.asked:
+            self.folder.stage_done(index, position.iteration)
         self.folder.story.stage_done(fields, position, time.perf_counter() - began)
         return position
 

@@ -149,6 +149,17 @@ def test_calls_may_overlap(engine):
     assert [s.ids for s in first + second] == [s.ids for s in generate(engine, turns)]
 
 
+def test_a_turn_may_join_while_others_are_sampled(engine):
+    turns = requests()
+
+    async def joined() -> list[Sample]:
+        first = engine.submit(turns[:5])
+        await asyncio.sleep(0.05)
+        return [await each for each in [*first, *engine.submit(turns[5:])]]
+
+    assert [s.ids for s in asyncio.run(joined())] == [s.ids for s in generate(engine, turns)]
+
+
 def test_a_turn_that_does_not_fit_is_refused(engine):
     with pytest.raises(EngineError, match="2048"):
         generate(engine, [replace(requests()[0], max_tokens=2048)])

@@ -65,6 +65,20 @@ def test_without_weights_it_does_not_sample():
         engine.close()
 
 
+def test_it_starts_again_after_it_was_closed():
+    import llvmlite.binding  # noqa: F401 - an object of it answers any name; vLLM looks at all
+
+    for version in (1, 2):
+        engine = Vllm().start(MODEL, TOKENIZER)
+        try:
+            engine.load(MODEL.state_dict().items(), version)
+            assert gap(requests(2), generate(engine, requests(2))) < GAP
+        finally:
+            engine.close()
+        with pytest.raises(EngineError, match="closed"):
+            generate(engine, requests(1))
+
+
 def test_a_second_one_in_the_same_process_is_refused():
     engine = Vllm().start(MODEL, TOKENIZER)
     try:

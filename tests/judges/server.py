@@ -45,7 +45,7 @@ def served(reply: Callable[[str], Reply], seconds: float = 0.0):
                 heard.now += 1
                 heard.most = max(heard.most, heard.now)
             time.sleep(seconds)
-            said = reply(body["messages"][-1]["content"])
+            said = reply(body["input"] if "input" in body else body["messages"][-1]["content"])
             with heard.lock:
                 heard.now -= 1
             status, data = said if isinstance(said, tuple) else (200, completion(said))

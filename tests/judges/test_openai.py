@@ -62,7 +62,7 @@ def test_after_the_last_retry_the_judge_has_failed():
 def test_what_is_no_completion_is_no_reply(body):
     with (
         served(lambda prompt: (200, body)) as heard,
-        pytest.raises(TaskFailed, match="something else than a chat completion"),
+        pytest.raises(TaskFailed, match="something else than was asked for"),
     ):
         answers(judge(heard, retries=1), "p")
 

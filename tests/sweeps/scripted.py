@@ -126,9 +126,15 @@ def seed_of(job: Mapping[str, Any]) -> int:
 
 
 def conducted(
-    sweep: Sweep, folder: Path, workers: Workers, *, say: Callable[[str], None] = print
+    sweep: Sweep,
+    folder: Path,
+    workers: Workers,
+    *,
+    say: Callable[[str], None] = print,
+    url: str | None = None,
 ) -> Study:
-    """The study in ``folder/sweeps.db`` when the workers have done what it wants."""
-    study = Study(sweep, f"sqlite:///{folder}/sweeps.db", workers=len(workers.numbers))
+    """The study in `url`, or in ``folder/sweeps.db``, when the workers have done what it wants."""
+    url = url or f"sqlite:///{folder}/sweeps.db"
+    study = Study(sweep, url, workers=len(workers.numbers))
     Conductor(study, Places(folder, sweep.name, "aaaaaa"), workers, say=say).go()
     return study

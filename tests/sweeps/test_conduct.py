@@ -11,7 +11,8 @@ from tests.sweeps.scripted import OBJECTIVE, RATE, SPACE, Workers, conducted, se
 from agentrecipes.errors import RunStopped
 from agentrecipes.sweeps.outcome import outcome
 from agentrecipes.sweeps.pool import Said
-from agentrecipes.sweeps.study import StorageLost, Study
+from agentrecipes.sweeps.storage import StorageLost
+from agentrecipes.sweeps.study import Study
 
 CLOSE = {"rel": 0.0, "abs": 1e-12}
 

@@ -86,6 +86,8 @@ WRONG = {  # what stands in the file, and what is said about it
     f"objective: {{metric: exact_match}}\nset: {{{RATE}: 3}}\n": "the space asks for this path",
     "objective: {metric: exact_match}\nset: {trainer.devices: 2}\n": "a trial has one process",
     "objective: {metric: exact_match}\nprofile: small\n": "no profile is called 'small'",
+    "objective: {metric: exact_match}\nstorage: sqlite:///a.db\n"
+    "set: {tracking.uri: 'sqlite:///a.db'}\n": "Give the study a database of its own",
     "objective: {metric: exact_match}\nworkers: 2\n": "no field is called 'workers'",
 }
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from wsgiref.util import setup_testing_defaults
+
 import pytest
 from tests.sweeps.scripted import OBJECTIVE, RATE, SPACE, sweep_of
 
 from agentrecipes.errors import MissingExtra, RecipeError
-from agentrecipes.sweeps.study import StorageLost, Study, differences
+from agentrecipes.sweeps.storage import StorageLost
+from agentrecipes.sweeps.study import Study, differences
 
 TEXT = OBJECTIVE + "sampler: SAMPLER\ntrials: 9\n" + SPACE
 
@@ -91,3 +95,18 @@ def test_the_storage_opens_in_optuna_itself(tmp_path):
     url = f"sqlite:///{tmp_path}/sweeps.db"
     [summary] = optuna.get_all_study_summaries(url)
     assert (summary.study_name, summary.n_trials) == ("study", 1)
+
+
+def test_optuna_s_own_pages_show_the_study(tmp_path):
+    dashboard = pytest.importorskip("optuna_dashboard")
+    study = opened(tmp_path)
+    study.values(study.ask())
+    application = dashboard.wsgi(f"sqlite:///{tmp_path}/sweeps.db")
+    status: list[str] = []
+    environ = {"PATH_INFO": "/api/studies"}
+    setup_testing_defaults(environ)
+    answer = application(environ, lambda said, headers, error=None: status.append(said))
+    body = b"".join(answer)
+    assert status == ["200 OK"]
+    [summary] = json.loads(body)["study_summaries"]
+    assert summary["study_name"] == "study"

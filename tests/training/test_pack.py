@@ -65,8 +65,9 @@ def test_packed_gradients_equal_those_of_the_plain_computation_in_float64():
     for (name, one), (_, other) in zip(
         plain.named_parameters(), packed.named_parameters(), strict=True
     ):
-        # transformers computes norms and rotary angles in float32 even in a float64 model
-        torch.testing.assert_close(other.grad, one.grad, rtol=1e-5, atol=1e-6, msg=name)
+        # transformers computes norms and rotary angles in float32 even in a float64 model, and
+        # the head's outcomes are float32 here: some 1e-7 of gradients of some 100
+        torch.testing.assert_close(other.grad, one.grad, rtol=1e-5, atol=1e-4, msg=name)
 
 
 def plain_logp_with_gradient(model, each):

@@ -52,6 +52,10 @@ Locked = Annotated[
 Resume = Annotated[
     str | None, typer.Option(metavar="RUN", help="Go on with this run from its last checkpoint.")
 ]
+Reuse = Annotated[
+    bool,
+    typer.Option("--reuse", help="Do not run again a stage that was run with equal inputs."),
+]
 EXIT = {"finished": 0, "failed": 1, "stopped": 1, "interrupted": 130}
 
 
@@ -62,20 +66,23 @@ def run(  # noqa: PLR0913 - a command's parameters are its options
     runs_dir: RunsDir = None,
     locked: Locked = None,
     resume: Resume = None,
+    reuse: Reuse = False,
     parts: Parts = None,
     as_json: Json = False,
 ) -> None:
     """Train, evaluate and track a recipe; or go on with a run with --resume."""
     if resume is not None:
-        if words or profile or run_dir or locked:
-            raise RecipeError("--resume RUN takes no recipe, profile, --run-dir or --locked")
+        if words or profile or run_dir or locked or reuse:
+            raise RecipeError(
+                "--resume RUN takes no recipe, profile, --run-dir, --locked or --reuse"
+            )
         add_parts(parts)
         summary = go_on(find_run(resume, runs_dir))
     else:
         recipe = open_recipe(words or [], profile, parts=parts)
         if locked is not None:
             compare_lock(recipe, locked)
-        summary = start(recipe, run_dir=run_dir, runs=runs_folder(runs_dir))
+        summary = start(recipe, run_dir=run_dir, runs=runs_folder(runs_dir), reuse=reuse)
     if not _leads():
         raise typer.Exit(0 if summary["status"] != "failed" else EXIT["failed"])
     if as_json:
@@ -85,11 +92,13 @@ def run(  # noqa: PLR0913 - a command's parameters are its options
     raise typer.Exit(EXIT[summary["status"]])
 
 
-def start(recipe: Recipe, *, run_dir: Path | None, runs: Path) -> dict[str, Any]:
+def start(
+    recipe: Recipe, *, run_dir: Path | None, runs: Path, reuse: bool = False
+) -> dict[str, Any]:
     """Run a recipe in a folder of its own; return the summary.
 
     Raises:
-        RecipeError: the folder holds a run already.
+        RecipeError: the folder holds a run already, or `reuse` meets several processes.
     """
     if run_dir is not None and is_run(run_dir) and _leads():
         message = f"{str(run_dir)!r} holds a run already"
@@ -97,7 +106,17 @@ def start(recipe: Recipe, *, run_dir: Path | None, runs: Path) -> dict[str, Any]
     from agentrecipes.compile import RunPlace
 
     place = RunPlace.new(recipe, runs) if run_dir is None else RunPlace(runs, run_dir)
-    return carried_out(recipe, place, resume=False)
+    if not reuse:
+        return carried_out(recipe, place, resume=False)
+    if max(stage.trainer.devices * stage.trainer.nodes for stage in recipe.stages) > 1:
+        raise RecipeError("--reuse takes a recipe of one process. Leave it out, or set devices=1")
+    from agentrecipes.training.reuse import Stages
+
+    stages = Stages(runs, recipe, place.folder)
+    taken = stages.take()
+    if taken is not None:
+        note(f"{place.name}: stages up to {taken!r} were run already")
+    return carried_out(recipe, replace(place, stages=stages), resume=taken is not None)
 
 
 def go_on(folder: Path) -> dict[str, Any]:

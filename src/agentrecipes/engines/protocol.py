@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
+    import asyncio
+
     from torch import Tensor
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
@@ -65,6 +67,19 @@ class Engine(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class Joined(Protocol):
+    """What an engine has besides if its batch can be joined while it is sampled."""
+
+    def submit(self, requests: Sequence[Request]) -> list[asyncio.Future[Sample]]:
+        """A future by request, of the running event loop; cancelling it ends its sampling.
+
+        Raises:
+            EngineError: a request cannot be sampled. What fails later is in the futures.
+        """
+        ...
 
 
 class EnginePart(Protocol):

@@ -57,14 +57,33 @@ class LocalEngine:
         Raises:
             EngineError: a request is empty or too long, or vLLM failed.
         """
+        waiting = self.submit(requests)
+        try:
+            return list(await asyncio.gather(*waiting))
+        finally:
+            for each in waiting:
+                each.cancel()
+
+    def submit(self, requests: Sequence[Request]) -> list[asyncio.Future[Sample]]:
+        """A future by request, of the running event loop; cancelling it ends its sampling.
+
+        Raises:
+            EngineError: a request is empty or too long. What fails later is in the futures.
+        """
         self._turns.check(requests)
+        self._require_open()
         futures: list[Future[Sample]] = [Future() for _ in requests]
         self._jobs.put(lambda: self._submit(requests, futures))
-        try:
-            return list(await asyncio.gather(*map(asyncio.wrap_future, futures)))
-        except BaseException:
-            self._jobs.put(lambda: self._abort(futures))
-            raise
+        return [self._awaited(future) for future in futures]
+
+    def _awaited(self, future: Future[Sample]) -> asyncio.Future[Sample]:
+        def abort(waited: asyncio.Future[Sample]) -> None:
+            if waited.cancelled():
+                self._jobs.put(lambda: self._abort(future))
+
+        waiting = asyncio.wrap_future(future)
+        waiting.add_done_callback(abort)
+        return waiting
 
     def load(self, weights: Iterable[tuple[str, Tensor]], version: int) -> None:
         """Take new weights; turns that are being sampled go on with them, and say so.
@@ -91,8 +110,7 @@ class LocalEngine:
 
     def _do(self, function: Callable[[], T]) -> T:
         """What `function` returns or raises in vLLM's own thread."""
-        if not self._thread.is_alive():
-            raise EngineError("vllm engine: it is closed.")
+        self._require_open()
         result: Future[T] = Future()
 
         def job() -> None:
@@ -103,6 +121,10 @@ class LocalEngine:
 
         self._jobs.put(job)
         return result.result()
+
+    def _require_open(self) -> None:
+        if not self._thread.is_alive():
+            raise EngineError("vllm engine: it is closed.")
 
     # What follows runs in vLLM's own thread.
 
@@ -145,13 +167,12 @@ class LocalEngine:
         except Exception as error:
             self._fail(error, ended)
 
-    def _abort(self, futures: Sequence[Future[Sample]]) -> None:
-        """Nobody waits for these any more."""
-        gone = [key for key, (*_, future) in self._flights.items() if future in futures]
+    def _abort(self, future: Future[Sample]) -> None:
+        """Nobody waits for it any more."""
+        gone = [key for key, (*_, own) in self._flights.items() if own is future]
         for key in gone:
             del self._flights[key]
-        if gone and self._engine is not None:
-            self._engine.abort_request(gone)
+            self._engine.abort_request([key])
 
     def _load(self, pairs: list[tuple[str, Tensor]], version: int) -> None:
         try:

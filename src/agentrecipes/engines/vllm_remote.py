@@ -8,13 +8,14 @@ import os
 import ssl
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from agentrecipes.engines import vllm_process, vllm_setup
+from agentrecipes.engines import vllm_process, vllm_setup, vllm_shares
 from agentrecipes.engines.protocol import Request, Sample
 from agentrecipes.engines.vllm_process import ServerProcess
 from agentrecipes.engines.vllm_turns import Drawn, Turns
@@ -51,15 +52,21 @@ class RemoteEngine:
         self._version: int | None = None
         self._asleep = False
         self._processes: list[ServerProcess] = []
+        self._closing: set[asyncio.Task[None]] = set()
+        self._certificates = ssl.create_default_context()
         key = os.environ.get(KEY)
         self._client = httpx.Client(
             headers={"Authorization": f"Bearer {key}"} if key else {},
-            verify=ssl.create_default_context(),
+            verify=self._certificates,
             trust_env=False,
             timeout=UPDATE_SECONDS,
         )
         try:
-            self._urls = [url.rstrip("/") for url in part.urls] or self._started(part)
+            if part.urls:
+                self._urls = vllm_shares.asked([url.rstrip("/") for url in part.urls])
+            else:
+                starting = partial(self._start, part)
+                self._urls = vllm_shares.started(part.devices or ((),), starting)
             for url in self._urls:
                 self._require_same(url)
         except BaseException:
@@ -72,18 +79,29 @@ class RemoteEngine:
         Raises:
             EngineError: a request is empty or too long, or no server answers.
         """
+        waiting = self.submit(requests)
+        try:
+            return list(await asyncio.gather(*waiting))
+        finally:
+            for each in waiting:
+                each.cancel()
+
+    def submit(self, requests: Sequence[Request]) -> list[asyncio.Future[Sample]]:
+        """A future by request, of the running event loop; cancelling it ends its sampling.
+
+        Raises:
+            EngineError: a request is empty or too long. What fails later is in the futures.
+        """
         self._turns.check(requests)
         if self._version is None:
             raise EngineError("vllm_server engine: it has no weights to sample from.")
         self._wake()
-        async with httpx.AsyncClient(
-            headers=self._client.headers,
-            verify=self._context(),
-            trust_env=False,
-            timeout=None,
-            limits=httpx.Limits(max_connections=None),
-        ) as client:
-            return await asyncio.gather(*(self._one(client, request) for request in requests))
+        loop, client = asyncio.get_running_loop(), self._connections()
+        tasks = [loop.create_task(self._one(client, request)) for request in requests]
+        closing = loop.create_task(_close_after(tasks, client))
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+        return [*tasks]
 
     def load(self, weights: Iterable[tuple[str, Tensor]], version: int) -> None:
         """Take new weights; turns that are being sampled go on with them, and say so.
@@ -122,18 +140,18 @@ class RemoteEngine:
         self._client.close()
         self._place.cleanup()
 
-    def _started(self, part: VllmServer) -> list[str]:
-        """Start the servers side by side; their addresses."""
-        for number, gpus in enumerate(part.devices or ((),)):
+    def _start(self, part: VllmServer, entries: Mapping[int, Sequence[int]]) -> list[str]:
+        """Start servers side by side and wait until they answer; their addresses."""
+        own = []
+        for number, gpus in entries.items():
             shared = {"tensor_parallel_size": len(gpus)} if len(gpus) > 1 else {}
             log = Path(tempfile.gettempdir()) / f"agentrecipes-vllm-{os.getpid()}-{number}.log"
             port = None if part.port is None else part.port + number
-            self._processes.append(
-                ServerProcess({**self._arguments, **shared}, log, port=port, gpus=gpus)
-            )
-        for process in self._processes:
+            own.append(ServerProcess({**self._arguments, **shared}, log, port=port, gpus=gpus))
+            self._processes.append(own[-1])
+        for process in own:
             process.wait(part.start_seconds)
-        return [process.url for process in self._processes]
+        return [process.url for process in own]
 
     def _require_same(self, url: str) -> None:
         """Refuse a server that is none of ours, or serves another model."""
@@ -206,8 +224,22 @@ class RemoteEngine:
         more = own[0].last() if own and not own[0].alive else f"{type(error).__name__}: {error}."
         return EngineError(f"vllm_server engine: {url} does not answer: {more}")
 
-    def _context(self) -> ssl.SSLContext | bool:
-        return any(url.startswith("https") for url in self._urls)
+    def _connections(self) -> httpx.AsyncClient:
+        return httpx.AsyncClient(
+            headers=self._client.headers,
+            verify=self._certificates,
+            trust_env=False,
+            timeout=None,
+            limits=httpx.Limits(max_connections=None),
+        )
+
+
+async def _close_after(tasks: Sequence[asyncio.Task[Sample]], client: httpx.AsyncClient) -> None:
+    try:
+        if tasks:
+            await asyncio.wait(tasks)
+    finally:
+        await client.aclose()
 
 
 def _drawn(answer: Any, began: float) -> Drawn:

@@ -60,11 +60,17 @@ class VllmServer(Component):
     def _one_or_the_other(self) -> VllmServer:
         if self.urls and (self.devices or self.port):
             raise ValueError("urls names servers that are there: devices and port start others")
+        if self.urls and self.sleep:
+            raise ValueError("sleep is for servers that are started here; these are others'")
         return self
 
     def rules(self, stage: Any) -> Iterable[Problem]:
-        """A context that holds a trajectory."""
-        tokens = stage.rollout.tokens
+        """A context that holds a trajectory; a server of its own for each sleeping device."""
+        tokens, devices = stage.rollout.tokens, stage.trainer.devices
+        if self.sleep and len(self.devices or ((),)) < devices:
+            found = f"sleep: one of {devices} devices would put a server to sleep that others ask"
+            hint = f"Write {devices} entries in `devices`, or `sleep: false`."
+            yield Problem("contradiction", "sleep", found, hint)
         if self.context is not None and self.context < tokens:
             found = f"a trajectory may have {tokens} tokens, and the engine's context is shorter"
             yield Problem("contradiction", "context", found, f"Write at least {tokens}.")

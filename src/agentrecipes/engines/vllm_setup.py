@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -166,9 +167,23 @@ def build(given: Mapping[str, Any]) -> Any:
 
             if model_parallel_is_initialized():
                 raise EngineError("another one is open in this process; close it first")
+            _let_modules_be_searched()
             return LLMEngine.from_engine_args(EngineArgs(**given, disable_log_stats=True))
     except Exception as error:
         raise failure("vLLM does not start", error) from error
+
+
+def _let_modules_be_searched() -> None:
+    """Keep the CPU build from stumbling over llvmlite, which comes with it.
+
+    It looks at ``__dict__`` of everything in every module, for kernels that it replaces; one object
+    of llvmlite answers any name with a function of its library.
+    """
+    try:
+        ffi = import_module("llvmlite.binding.ffi")
+    except ImportError:
+        return
+    ffi.lib._fntab["__dict__"] = {}
 
 
 def sampling(given: Mapping[str, Any]) -> Any:

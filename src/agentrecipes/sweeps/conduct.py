@@ -14,7 +14,8 @@ from agentrecipes.sweeps.curve import Curve
 from agentrecipes.sweeps.load import Sweep
 from agentrecipes.sweeps.places import Places
 from agentrecipes.sweeps.pool import Pool, Said
-from agentrecipes.sweeps.study import HEARTBEAT_SECONDS, OVER, Study
+from agentrecipes.sweeps.storage import HEARTBEAT_SECONDS
+from agentrecipes.sweeps.study import OVER, Study
 from agentrecipes.sweeps.trials import Live, Trials
 from agentrecipes.training.signals import StopFlag
 

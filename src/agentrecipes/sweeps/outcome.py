@@ -8,6 +8,7 @@ from typing import Any
 from optuna.trial import FrozenTrial, TrialState
 
 from agentrecipes.sweeps.load import Sweep
+from agentrecipes.sweeps.space import label
 
 WORDS = {
     TrialState.COMPLETE: "finished",
@@ -48,13 +49,19 @@ def _row(sweep: Sweep, trial: FrozenTrial) -> dict[str, Any]:
         "state": WORDS.get(trial.state, "waiting"),
         "value": values[0] if values else None,
         "values": values,
-        "params": dict(trial.params),
+        "params": {path: _value(sweep, path, value) for path, value in trial.params.items()},
         "run": runs[0] if runs else None,
         "runs": runs,
         "curve": sorted(trial.intermediate_values.items()),
         "tries": trial.user_attrs.get("tries", 0),
         "reason": trial.user_attrs.get("reason"),
     }
+
+
+def _value(sweep: Sweep, path: str, value: Any) -> Any:
+    """A value as the recipe has it: Optuna holds a mapping as text."""
+    choices = sweep.space[path].choices
+    return next((choice for choice in choices if label(choice) == value), value)
 
 
 def _gain(value: float, direction: str) -> float:

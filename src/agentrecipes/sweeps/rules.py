@@ -134,6 +134,10 @@ def problems(tree: Node, fields: SweepFields, recipe: Recipe) -> Iterator[Proble
     elif fields.pruner.name != "none":
         yield from _pruner(tree, fields, recipe)
     yield from _unused(tree, fields)
+    if fields.storage is not None and fields.storage == recipe.fields.tracking.uri:
+        message = "MLflow keeps its runs in this database; its tables and the study's would collide"
+        hint = "Give the study a database of its own."
+        yield at(tree, ("storage",), Problem("bad_storage", "", message, hint))
     for stage in recipe.stages:
         if stage.trainer.devices * stage.trainer.nodes > 1:
             message = f"stage {stage.name!r} asks for several devices; a trial has one process"

@@ -15,12 +15,13 @@ from agentrecipes.recipe.lock import file_hash
 from agentrecipes.sweeps.conduct import Conductor
 from agentrecipes.sweeps.load import Sweep
 from agentrecipes.sweeps.outcome import outcome
+from agentrecipes.sweeps.page import page
 from agentrecipes.sweeps.places import Places
 from agentrecipes.sweeps.pool import Pool
 from agentrecipes.sweeps.study import Study
 from agentrecipes.sweeps.trials import Live
 from agentrecipes.tracking.opening import tracker
-from agentrecipes.tracking.protocol import RunInfo, Tracker, Within
+from agentrecipes.tracking.protocol import RunInfo, Status, Tracker, Within
 from agentrecipes.tracking.replacing import write
 from agentrecipes.training.story import as_json
 
@@ -53,15 +54,26 @@ def run(sweep: Sweep, order: Order) -> dict[str, Any]:
         places = replace(places, token=token, parent=shown.run_id)
         conductor = Conductor(study, places, Pool(order.workers, places.folder), say=order.say)
         conductor.on_end = lambda live, _: _show(shown, live)
-        ended = "failed"
+        ended: Status = "failed"
         try:
             ended = "finished" if conductor.go() else "interrupted"
+            return _written(study, places, ended, shown)
         finally:
-            shown.finish("finished" if ended == "finished" else "interrupted")
-        told = {**outcome(sweep, study.trials()), "status": ended, "dir": str(places.folder)}
-        told["mlflow_run_id"] = places.parent
-        write(places.folder / "study.json", as_json(told))
-        return told
+            shown.finish(ended)
+
+
+def _written(study: Study, places: Places, ended: Status, shown: Tracker) -> dict[str, Any]:
+    """What the study has come to, as data and as a page, here and in MLflow."""
+    told = {**outcome(study.sweep, study.trials()), "status": ended, "dir": str(places.folder)}
+    told["mlflow_run_id"] = places.parent
+    told["importances"] = [
+        study.importances(index) for index in range(len(study.sweep.fields.objective))
+    ]
+    html = page(told, study.sweep.space, told["importances"])
+    for name, data in (("study.json", as_json(told)), ("study.html", html.encode())):
+        write(places.folder / name, data)
+        shown.artifact(places.folder / name)
+    return told
 
 
 def storage(sweep: Sweep, runs: Path) -> str:

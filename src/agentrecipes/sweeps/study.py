@@ -6,39 +6,35 @@ some patience, and never half a sweep.
 
 from __future__ import annotations
 
-import os
-import re
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import unquote, urlsplit
 
 import optuna
-from optuna.storages import RDBStorage
 from optuna.trial import FrozenTrial, Trial, TrialState
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 
-from agentrecipes.errors import AgentRecipesError, MissingExtra, Problem, RecipeError
+from agentrecipes.errors import Problem, RecipeError
 from agentrecipes.numerics.streams import derive
 from agentrecipes.sweeps import samplers
 from agentrecipes.sweeps.load import Sweep
 from agentrecipes.sweeps.space import Entry, label
+from agentrecipes.sweeps.storage import (
+    StorageLost,
+    file_of,
+    lost,
+    opened,
+    quiet,
+    without_password,
+)
 
 PAUSES = (0.2, 1.0, 3.0)  # seconds before a call that failed is tried again
-HEARTBEAT_SECONDS, GRACE_SECONDS = 30, 120  # between signs of life; without one a trial is lost
-PASSWORD = re.compile(r"(?<=//)[^/@\s]+(?=@)")
 IDENTITY = "agentrecipes"
 OVER = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
 
 Result = TypeVar("Result")
-
-
-class StorageLost(AgentRecipesError, ConnectionError):
-    """The study's storage does not answer; what was trained lies in the runs folder."""
 
 
 class Study:
@@ -54,15 +50,15 @@ class Study:
         """
         self.sweep = sweep
         self.url = url
-        self._shown = PASSWORD.sub("***", url)
+        self._shown = without_password(url)
         self._workers = workers
         self._file: Path | None = None
         self._inode: int | None = None
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        with _quiet():
-            self._storage = _opened(url, self._shown)
+        with quiet():
+            self._storage = opened(url, self._shown)
             self._study = self._first(lambda: self._load())
-        self._file = _file_of(url)
+        self._file = file_of(url)
         self._inode = self._file.stat().st_ino if self._file else None
         self._require_same()
 
@@ -122,7 +118,7 @@ class Study:
 
     def ask(self) -> Trial:
         """A new trial, without values yet."""
-        with _quiet():
+        with quiet():
             return self.reach(lambda: self._study.ask())
 
     def again(self, number: int) -> Trial:
@@ -133,7 +129,7 @@ class Study:
     def values(self, trial: Trial) -> dict[str, Any]:
         """The trial's value for each path: those it has, and new ones for the rest."""
         seed = derive(self.sweep.fields.sampler.seed, "sampler", trial.number) % 2**31
-        with _quiet():
+        with quiet():
             self._study.sampler = samplers.sampler(self.sweep, seed, workers=self._workers)
 
             def ask(entry: Entry) -> Any:
@@ -145,7 +141,7 @@ class Study:
         """Add a point to the trial's curve; whether the trial should end here."""
 
         def reported() -> bool:
-            with _quiet():
+            with quiet():
                 trial.report(value, step)
                 return bool(trial.should_prune())
 
@@ -160,7 +156,7 @@ class Study:
         """End a trial; one that is over already stays as it is."""
 
         def told() -> None:
-            with _quiet():
+            with quiet():
                 self._study.tell(trial, values, state=state, skip_if_finished=True)
 
         self.reach(told)
@@ -176,6 +172,24 @@ class Study:
         ids = set(self.reach(lambda: self._storage._get_stale_trial_ids(study_id)))
         return {trial.number for trial in self.trials() if trial._trial_id in ids}
 
+    def importances(self, objective: int = 0) -> dict[str, float]:
+        """Path → its share in how much the trials' values differ; empty for fewer than two trials.
+
+        Paths that only some trials ask for are left out. Hutter et al. 2014 (functional ANOVA,
+        https://proceedings.mlr.press/v32/hutter14.html), as Optuna computes it.
+        """
+        done = [trial for trial in self.trials() if trial.state == TrialState.COMPLETE]
+        values = {trial.values[objective] for trial in done}
+        if len(values) < 2:
+            return {}
+        with quiet():
+            found = optuna.importance.get_param_importances(
+                self._study,
+                evaluator=optuna.importance.FanovaImportanceEvaluator(seed=0),
+                target=lambda trial: float(trial.values[objective]),
+            )
+        return {path: float(share) for path, share in found.items()}
+
     # The storage.
 
     def reach(self, call: Callable[[], Result]) -> Result:
@@ -190,7 +204,7 @@ class Study:
                 return call()
             except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
                 if pause is None:
-                    raise StorageLost(_lost(self._shown, error)) from None
+                    raise StorageLost(lost(self._shown, error)) from None
                 time.sleep(pause)
         raise AssertionError  # the last pause is None
 
@@ -198,7 +212,7 @@ class Study:
         try:
             return call()
         except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
-            raise StorageLost(_lost(self._shown, error)) from None
+            raise StorageLost(lost(self._shown, error)) from None
 
     def _require_file(self) -> None:
         """SQLite goes on writing to a file that was removed, and all of it is lost."""
@@ -234,52 +248,3 @@ def _suggested(trial: Trial, entry: Entry) -> Any:
         low, high = int(entry.low), int(entry.high)
         return trial.suggest_int(entry.path, low, high, step=step, log=entry.log)
     return trial.suggest_float(entry.path, entry.low, entry.high, step=entry.step, log=entry.log)
-
-
-def _opened(url: str, shown: str) -> RDBStorage:
-    wait = {"connect_args": {"timeout": 30}} if url.startswith("sqlite") else {}
-    try:
-        return RDBStorage(
-            url,
-            engine_kwargs={"pool_pre_ping": True, **wait},
-            heartbeat_interval=HEARTBEAT_SECONDS,
-            grace_period=GRACE_SECONDS,
-        )
-    except ImportError as error:
-        driver = "agentrecipes[postgres]" if "postgres" in url else getattr(error, "name", "")
-        raise MissingExtra(
-            f"storage {shown}: its driver is not installed. pip install '{driver}'"
-        ) from None
-    except (ArgumentError, NoSuchModuleError) as error:
-        hint = "Write for example `storage: sqlite:///sweeps.db`."
-        found = f"{shown!r} is no address of a database ({_line(error)})"
-        raise RecipeError([Problem("bad_storage", "storage", found, hint)]) from None
-    except (SQLAlchemyError, optuna.exceptions.StorageInternalError, RuntimeError) as error:
-        raise StorageLost(_lost(shown, error)) from None
-
-
-def _lost(shown: str, error: BaseException) -> str:
-    reason = _line(error.__cause__ or error)
-    return f"storage {shown} does not answer: {reason}"
-
-
-def _line(error: BaseException) -> str:
-    text = " ".join(str(error).split())[:200]
-    return PASSWORD.sub("***", text.partition(" (Background on this error")[0])
-
-
-def _file_of(url: str) -> Path | None:
-    """SQLite's file; None for a server."""
-    parts = urlsplit(url)
-    path = Path(unquote(parts.path).removeprefix("/"))
-    found = parts.scheme.startswith("sqlite") and path.is_file()
-    return Path(os.path.abspath(path)) if found else None
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Optuna warns that parts it ships are experimental; which ones we use is our choice."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        warnings.simplefilter("ignore", UserWarning)
-        yield

@@ -16,6 +16,7 @@ import threading
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -73,6 +74,7 @@ class Worker:
     def _run(self, job: Mapping[str, Any]) -> dict[str, Any]:
         from agentrecipes import experiment
         from agentrecipes.compile import RunPlace, compile_recipe
+        from agentrecipes.training.reuse import Stages
 
         if job["parts"]:
             add_folder(Path(job["parts"]))
@@ -83,9 +85,14 @@ class Worker:
             if (found := finished(folder)) is not None:
                 return found
             again = (folder / "recipe.yaml").is_file()
-            return experiment.run(
-                compile_recipe(recipe, place), self, resume=again, stop=self._stop
-            )
+            if job["reuse"]:
+                stages = Stages(place.runs, recipe, folder, lambda: self._stop.asked)
+                place = replace(place, stages=stages)
+                if not again and (name := stages.take()) is not None:
+                    self.note(f"{folder.name}: stages up to {name!r} were run already")
+                    again = True
+            made = compile_recipe(recipe, place)
+            return experiment.run(made, self, resume=again, stop=self._stop)
 
     # What its runs report to.
 

@@ -24,6 +24,7 @@ from agentrecipes.tracking.tables import Tables
 from agentrecipes.training import checkpoints, ranks
 from agentrecipes.training.policy import Policy
 from agentrecipes.training.position import Position
+from agentrecipes.training.reuse import Stages
 from agentrecipes.training.story import Story, as_json
 
 
@@ -38,6 +39,7 @@ class RunFolder:
     tables: Tables
     tracker: Tracker
     story: Story = field(default_factory=Story)
+    stages: Stages | None = None  # where stages are kept for other runs
     note: Callable[[str], None] = print  # to whoever watches
     within: Within = field(default_factory=Within)
     began: float = field(default_factory=time.perf_counter)  # time.perf_counter() of this sitting
@@ -114,6 +116,12 @@ class RunFolder:
             self.note(f"checkpoint not written, the ones before stay: {error}")
         else:
             self.events.add("checkpoint", stage=fields.name, iteration=done)
+
+    def stage_done(self, index: int, done: int) -> None:
+        """Keep a stage that is complete at `done`, where stages are kept."""
+        if self.stages is not None:
+            stages = self.stages
+            self.kept(f"stage {index} for others", lambda: stages.keep(index, done))
 
     def close(self, status: Status) -> dict[str, Any]:
         """Write model, summary and report, and end the tracking; return the summary."""

@@ -13,8 +13,8 @@ import torch
 from agentrecipes.algorithms.protocol import Outputs
 from agentrecipes.errors import RunStopped
 from agentrecipes.records import Batch
+from agentrecipes.training import llama, ranks
 from agentrecipes.training import optimizer as optimizers
-from agentrecipes.training import ranks
 from agentrecipes.training.attention import install
 from agentrecipes.training.batch import MicroBatch
 from agentrecipes.training.pack import Strip
@@ -283,6 +283,8 @@ def _causal(model: Any) -> Any:
 
 def _hidden(model: Any, strip: Strip) -> Tensor:
     """(M, D) hidden states at the scored positions."""
+    if llama.is_plain(model):
+        return llama.hidden(model, strip)[strip.scored]
     states: Tensor = (
         _causal(model)
         .get_decoder()(

@@ -63,7 +63,7 @@ class Recorder:
         self._write()
         self.progress.advance(after.iteration, values)
         due = self.every and after.iteration % self.every == 0
-        if due and not self.stop():  # else a resumed run begins with it: saving comes first
+        if due and (self.watch or not self.stop()):  # saving comes first; a resumed run makes it up
             self.evaluate(after)
         if self.watch is not None:
             self.watch(after, collected.scored, values)

@@ -23,6 +23,7 @@ class Story:
     tripwires: list[dict[str, Any]] = field(default_factory=list)
     watched: dict[str, list[dict[str, float]]] = field(default_factory=dict)  # by stage
     seconds: float = 0.0  # of earlier sittings
+    reused: list[dict[str, Any]] = field(default_factory=list)  # stages that another run has run
 
     def stage_done(self, fields: Stage, position: Position, seconds: float) -> None:
         """A stage has come to its end."""
@@ -69,6 +70,7 @@ class Story:
             "profile": recipe.profile,
             "wall_seconds": self.seconds + seconds,
             "stages": self.stages,
+            "reused": self.reused,
             "evaluations": self.evaluations,
             "tripwires": self.tripwires,
             "artifacts": {

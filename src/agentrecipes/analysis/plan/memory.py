@@ -15,9 +15,11 @@ from agentrecipes.recipe.schema import Stage
 
 FLOAT = 4
 MIB, GIB = 2**20, 2**30
-LIBRARIES = {"cpu": 560 * MIB, "gpu": 900 * MIB}  # measured: a process that has trained nothing yet
+LIBRARIES = {"cpu": 575 * MIB, "gpu": 900 * MIB}  # of a process that has trained nothing yet
+SLACK = {"cpu": 0.65, "gpu": 0.1}  # what the allocator holds beside what comes and goes: measured
 LOGIT_BYTES = GIB  # above this the trainer's output head works in pieces
 SHELF_BYTES = GIB  # keys and values that the native engine keeps for the next turn
+VLLM_CPU_GIB = 0.25  # vLLM's cache on a CPU where the recipe says nothing
 SHARDED = {"deepspeed_1": 1, "deepspeed_2": 2, "deepspeed_3": 3, "fsdp": 3}  # by ZeRO's stages
 STATES = {"adamw": 2, "muon": 1, "sgd": 0}  # tensors of the optimizer for each parameter
 
@@ -82,13 +84,18 @@ class Sizes:
 def memory(stage: Stage, shape: Shape, sizes: Sizes, *, device: str) -> Memory:
     """The terms of a stage on one of its devices, ``cpu`` or ``gpu``."""
     return Memory(
-        always={"libraries": LIBRARIES[device], **_always(stage, shape, sizes)},
-        sampling=_sampling(stage, shape, sizes, device=device),
-        update=_update(stage, shape, sizes),
+        always={"libraries": LIBRARIES[device], **_always(stage, shape, sizes, device=device)},
+        sampling=_with_slack(_sampling(stage, shape, sizes, device=device), device),
+        update=_with_slack(_update(stage, shape, sizes), device),
     )
 
 
-def _always(stage: Stage, shape: Shape, sizes: Sizes) -> dict[str, int]:
+def _with_slack(terms: dict[str, int], device: str) -> dict[str, int]:
+    """The terms, and what the allocator keeps between blocks that were freed in another order."""
+    return {**terms, "allocator's slack": int(SLACK[device] * sum(terms.values()))}
+
+
+def _always(stage: Stage, shape: Shape, sizes: Sizes, *, device: str) -> dict[str, int]:
     needs = stage.algorithm.needs
     own = 0 if not sizes.frozen_base else sizes.trained * FLOAT
     gradients = sizes.trained * (FLOAT if sizes.frozen_base else sizes.weight)
@@ -106,24 +113,21 @@ def _always(stage: Stage, shape: Shape, sizes: Sizes) -> dict[str, int]:
         terms["reference"] = shape.parameters * sizes.weight
     if needs.value:
         terms["value head"] = (shape.width + 1) * FLOAT * 4
-    terms |= _engine(stage, shape, sizes)
+    engine = stage.rollout.engine
+    if engine.part_name == "vllm" and not (device == "gpu" and engine.sleep):
+        terms |= _vllm(stage, shape, sizes, device=device)  # awake while the trainer trains
     return {name: size for name, size in terms.items() if size}
 
 
-def _engine(stage: Stage, shape: Shape, sizes: Sizes) -> dict[str, int]:
-    """What an engine with weights of its own holds while the trainer trains."""
-    engine = stage.rollout.engine
-    if engine.part_name != "vllm" or (stage.trainer.accelerator != "cpu" and engine.sleep):
-        return {}  # shared, in another process, or asleep
-    return _vllm(stage, shape, sizes)
+def _vllm(stage: Stage, shape: Shape, sizes: Sizes, *, device: str) -> dict[str, int]:
+    """What vLLM holds in the trainer's process: weights of its own, and its cache.
 
-
-def _vllm(stage: Stage, shape: Shape, sizes: Sizes) -> dict[str, int]:
+    On a GPU it takes the share that it is given; this is the least that holds every row.
+    """
     engine = stage.rollout.engine
-    dtype = getattr(engine, "dtype", None)
-    weight = BYTES[dtype] if dtype else sizes.weight
-    cache = getattr(engine, "cache_gib", None)
-    rows = min(getattr(engine, "sequences", 256), stage.rollout.concurrency)
+    weight = BYTES[engine.dtype] if engine.dtype else sizes.weight
+    cache = engine.cache_gib or (VLLM_CPU_GIB if device == "cpu" else None)
+    rows = min(engine.sequences, stage.rollout.concurrency)
     needed = rows * stage.rollout.tokens * cached_token(shape, weight)
     return {
         "engine's weights": shape.parameters * weight,
@@ -140,7 +144,7 @@ def _sampling(stage: Stage, shape: Shape, sizes: Sizes, *, device: str) -> dict[
     """On top, while trajectories or evaluations are sampled."""
     rollout, engine = stage.rollout, stage.rollout.engine.part_name
     if engine == "vllm" and device == "gpu" and stage.rollout.engine.sleep:
-        return _vllm(stage, shape, sizes)
+        return _vllm(stage, shape, sizes, device=device)
     if engine != "native":
         return {}
     collected = 0 if stage.algorithm.needs.demonstrations else rollout.tasks * rollout.group_size

@@ -90,7 +90,7 @@ def shortage(recipe: Recipe) -> Problem | None:
     term = max(worst.terms, key=lambda each: worst.terms[each])
     return Problem(
         code="memory",
-        path=f"stages.{name}",
+        path=f"stages.{name}" if len(recipe.stages) > 1 else "",
         message=f"needs some {worst.total / GIB:.1f} GiB, most of it for {term}, and there are "
         f"{device.bytes / GIB:.1f} GiB on {device.name}",
         suggestion="`agentrecipes plan` says what to change.",
@@ -106,7 +106,7 @@ def suggestions(recipe: Recipe, reload: Reload, device: Device) -> Iterator[str]
             other = reload([change])
             shape = shape_of(other.fields.model)
         except RecipeError:
-            continue  # a rule of the recipe is against it
+            continue  # a rule of the recipe is against it, or it has no stage of that name
         need = max(each.total for each in needs(other, shape, device).values())
         if smallest is None or need < smallest[0]:
             smallest = (need, change)
@@ -121,9 +121,11 @@ def suggestions(recipe: Recipe, reload: Reload, device: Device) -> Iterator[str]
 def _changes(recipe: Recipe) -> Iterator[str]:
     """What could be written instead, from what changes least to what changes most."""
     for index, plain in enumerate(recipe.stages):
-        stage, place = recipe.stage(index, 0), f"stages.{plain.name}."
-        yield from _smaller_batches(stage, place)
-        yield from _fewer_rows(stage, place)
+        stage = recipe.stage(index, 0)
+        alone = len(recipe.stages) == 1  # written at the top level, or as the only one of `stages`
+        for place in ("", f"stages.{plain.name}.") if alone else (f"stages.{plain.name}.",):
+            yield from _smaller_batches(stage, place)
+            yield from _fewer_rows(stage, place)
     model = recipe.fields.model
     if getattr(model, "dtype", None) == "fp32":
         yield "model.dtype=bf16"

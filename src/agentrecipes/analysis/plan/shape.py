@@ -11,7 +11,7 @@ from typing import Any
 
 from agentrecipes.errors import Problem, RecipeError
 
-SPECIALS_AND_BYTES = 6 + 256  # of the tiny model's tokenizer, before its words
+SPECIALS_AND_BYTES = 6 + 256  # of the tiny model's tokenizer, before its words of several bytes
 BYTES = {"fp32": 4, "bf16": 2}
 LINEAR = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
@@ -93,7 +93,7 @@ def _tiny(model: Any) -> Shape:
 
     return Shape(
         source="the recipe's fields",
-        vocabulary=SPECIALS_AND_BYTES + len(vocabulary()),
+        vocabulary=SPECIALS_AND_BYTES + sum(len(word.encode()) > 1 for word in vocabulary()),
         width=model.width,
         layers=model.layers,
         mlp=model.mlp,
