@@ -35,6 +35,7 @@ class Command:
     pid: int = 0
     code: int | None = None
     over: threading.Event = field(default_factory=threading.Event)
+    patience: float = PATIENCE_SECONDS  # processes of its own import everything again
 
     @property
     def out(self) -> str:
@@ -54,14 +55,14 @@ class Command:
 
     def wait(self) -> Command:
         """Wait for the end; a command that takes too long is killed and fails the test."""
-        if not self.over.wait(PATIENCE_SECONDS):
+        if not self.over.wait(self.patience):
             self.signal(signal.SIGKILL)
             raise AssertionError(f"the command takes too long; it said: {self.err}")
         return self
 
     def until(self, there: Callable[[], bool]) -> Command:
         """Wait until something is there, while the command still runs."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + self.patience
         while not there():
             assert not self.over.is_set(), f"it ended too early: {self.err}"
             assert time.monotonic() < deadline, f"it never came; it said: {self.err}"

@@ -197,8 +197,8 @@ class PolicyModule(L.LightningModule):
         Raises:
             RunStopped: the engine does not sample from the trainer's weights.
         """
-        if self.trainer.fit_loop._should_accumulate():  # DeepSpeed asks at each micro-batch
-            return
+        if self.shards is not None and self.trainer.fit_loop._should_accumulate():
+            return  # DeepSpeed asks at each micro-batch
         still = self._agreed_to_stay()
         if self.shards is not None:  # it clips the pieces itself, and skips what is not finite
             self.shards.still = still

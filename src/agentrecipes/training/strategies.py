@@ -100,7 +100,7 @@ def _deepspeed(fields: Trainer) -> Any:
     kind = DeepSpeedStrategy if uses_gpu(fields) else _on_cpu()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of libraries that DeepSpeed imports
-        made = kind(
+        made: Any = kind(
             stage=int(fields.strategy.removeprefix("deepspeed_")),
             offload_optimizer=fields.offload in ("optimizer", "parameters"),
             offload_parameters=fields.offload == "parameters",
