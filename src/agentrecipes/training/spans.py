@@ -67,12 +67,12 @@ class Spans:
         behind: dict[int, int] = {}
         for number, node in enumerate(nodes):
             behind |= dict.fromkeys(node.path, number + 1)
-        spans = [Span(*starts[n : n + 2], starts[last]) for n, last in sorted(behind.items())]
+        spans = [Span(starts[n], starts[n + 1], starts[last]) for n, last in sorted(behind.items())]
         stretches: list[tuple[int, int]] = []
         for start, end in pairwise(starts):
             cuts = [*range(start, end, LONGEST), end]
             stretches += pairwise(cuts)
-            spans += [Span(start, *edges) for edges in pairwise(cuts[1:])]
+            spans += [Span(start, *each) for each in pairwise(cuts[1:])]
         short = [each for each in stretches if (each[1] - each[0]) * width < ALONE]
         return cls(
             alone=tuple(each for each in stretches if (each[1] - each[0]) * width >= ALONE),
@@ -182,4 +182,5 @@ BACKWARD = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.d
 
 def _heads(x: Tensor) -> Tensor:
     """(1, H, N, ...) from (N, H, ...), as the kernels have it."""
-    return x.transpose(0, 1)[None]
+    heads: Tensor = x.transpose(0, 1)[None]
+    return heads
