@@ -122,7 +122,7 @@ class _Attended(torch.autograd.Function):
     def forward(ctx: Any, *arguments: Any) -> Tensor:
         *states, spans, scale = arguments
         query, wide = states[0], torch.promote_types(states[0].dtype, torch.float32)
-        out = query.new_empty(query.shape, dtype=wide)  # (N, H, D)
+        out: Tensor = query.new_empty(query.shape, dtype=wide)  # (N, H, D)
         norm = query.new_empty(query.shape[:2], dtype=wide)  # (N, H): log of the softmax's sum
         heads = [_heads(x) for x in (*states, out, norm)]  # (1, H, N, D), and (1, H, N)
         for start, end in spans.alone:
