@@ -1,24 +1,19 @@
-"""What the comparisons with TRL share: an environment, models, recorded attempts, honest timing."""
+"""What the comparisons with TRL share: an environment, models, recorded attempts."""
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import random
 import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 HOME = ROOT / ".bench" / "trl"
 TRL = "1.16.0"
-QUIET = 1.5  # load average before the start, above which nothing is reported
 
 
 def inside(script: str) -> None:
@@ -189,107 +184,3 @@ def gradient_gap(first: Any, other: Any) -> float:
     """Largest difference between two models' gradients."""
     pairs = zip(first.parameters(), other.parameters(), strict=True)
     return max(float((a.grad - b.grad).abs().max()) for a, b in pairs)
-
-
-def wait_for_quiet(*, force: bool) -> None:
-    """Refuse to measure beside other work.
-
-    Raises:
-        SystemExit: the load is above QUIET.
-    """
-    load = os.getloadavg()[0]
-    if load > QUIET and not force:
-        raise SystemExit(f"The load average is {load:.1f}: measure on a quiet machine, or --force.")
-
-
-def interleaved(
-    sides: dict[str, Callable[[], Any]], *, repeats: int, warmup: int = 1
-) -> dict[str, list[float]]:
-    """Wall seconds of each side, `repeats` times, in an order that is turned round each time."""
-    taken: dict[str, list[float]] = {name: [] for name in sides}
-    for number in range(warmup + repeats):
-        names = list(sides) if number % 2 == 0 else list(sides)[::-1]
-        for name in names:
-            began = time.perf_counter()
-            sides[name]()
-            if number >= warmup:
-                taken[name].append(time.perf_counter() - began)
-    return taken
-
-
-def ratio(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float, float]:
-    """Median of theirs over median of ours, and its 95 % bootstrap interval."""
-    draw = random.Random(0)
-
-    def once(a: Sequence[float], b: Sequence[float]) -> float:
-        return statistics.median(b) / statistics.median(a)
-
-    drawn = sorted(
-        once(draw.choices(ours, k=len(ours)), draw.choices(theirs, k=len(theirs)))
-        for _ in range(2000)
-    )
-    return once(ours, theirs), drawn[50], drawn[1949]
-
-
-def arguments(title: str, *, shapes: bool = True) -> argparse.ArgumentParser:
-    """The options that every comparison has, and those of comparisons by shape."""
-    parser = argparse.ArgumentParser(description=title)
-    parser.add_argument("--quick", action="store_true", help="less of it, in minutes")
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--force", action="store_true", help="measure beside other work")
-    parser.add_argument("--repeats", type=int, default=5)
-    if shapes:
-        parser.add_argument("--threads", type=int, default=1)
-        parser.add_argument("--model", choices=tuple(SIZES), action="append")
-    return parser
-
-
-def shapes(words: argparse.Namespace) -> list[Shape]:
-    """Those that the options ask for."""
-    every = SMALL if words.quick else SMALL + LARGE
-    return [shape for shape in every if not words.model or shape.model in words.model]
-
-
-def row(shape: Shape, taken: dict[str, list[float]], other: str, **more: Any) -> dict[str, Any]:
-    """The figures of "ours" beside those of another side, median over median; and `more`.
-
-    One measurement has no interval.
-    """
-    middle, low, high = ratio(taken["ours"], taken[other])
-    return {
-        **asdict(shape),
-        "ours_seconds": statistics.median(taken["ours"]),
-        "trl_seconds": statistics.median(taken[other]),
-        "ratio": middle,
-        "low": low if len(taken[other]) > 1 else None,
-        "high": high if len(taken[other]) > 1 else None,
-        "gradient_gap": None,
-        "repeats": len(taken[other]),
-        **more,
-    }
-
-
-def told(found: dict[str, Any], *extra: str) -> str:
-    """A row as a line to read, with some of its further figures by name."""
-    size = "{model} P{prompt} C{completion} G{group} x{prompts}".format(**found)
-    figures = "{ours_seconds:.3f} s, TRL {trl_seconds:.3f} s".format(**found)
-    wide = "" if found["low"] is None else " [{low:.2f}, {high:.2f}]".format(**found)
-    spread = f"x{found['ratio']:.2f}{wide}"
-    more = (
-        f"{name} {found[name]:.3g}" if isinstance(found[name], float) else f"{name} {found[name]}"
-        for name in extra
-    )
-    return "  ".join([f"{size}: {figures}", spread, *more])
-
-
-def report(
-    measured: Iterable[dict[str, Any]], line: Callable[[dict[str, Any]], str], *, as_json: bool
-) -> None:
-    """Print rows as they come, or all of them as JSON."""
-    rows = []
-    for each in measured:
-        rows.append(each)
-        if not as_json:
-            print(line(each), flush=True)
-    if as_json:
-        print(json.dumps({"rows": rows}))

@@ -28,7 +28,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from beside_trl import arguments, inside, network, ratio, report, tokenizer, wait_for_quiet
+from beside_trl import inside, network, tokenizer
+from measuring import arguments, ratio, report, wait_for_quiet
 
 LIMIT_SECONDS = 300.0
 RECIPE: dict[str, Any] = {

@@ -25,28 +25,23 @@ from __future__ import annotations
 import argparse
 import asyncio
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from beside_trl import (
     Shape,
-    arguments,
     gradient_gap,
     grpo_trainer,
     inside,
-    interleaved,
     mean_word,
     network,
     prompts,
-    report,
-    row,
-    shapes,
     tokenizer,
-    told,
-    wait_for_quiet,
 )
+from measuring import arguments, clock, interleaved, row
+from measuring import main as measure
 
 if TYPE_CHECKING:
     from agentrecipes.engines.protocol import Sample
@@ -212,35 +207,20 @@ def gaps(shape: Shape, folder: str) -> dict[str, float]:
     return found
 
 
-def measured(shape: Shape, repeats: int) -> list[dict[str, Any]]:
-    """A row for each of TRL's heads."""
+def measured(shape: Shape, words: argparse.Namespace) -> list[dict[str, Any]]:
+    """A row for each of TRL's heads; none for groups of one, whose attempts have no advantage."""
+    if shape.group == 1:
+        return []
     with tempfile.TemporaryDirectory() as folder:
         gap = gaps(shape, folder)
         made: dict[str, Callable[[], None]] = {"ours": Ours(shape)}
         made |= {head: Trls(shape, folder, compact=HEADS[head]) for head in HEADS}
-        taken = interleaved(made, repeats=repeats, warmup=2)
+        taken = interleaved(made, repeats=words.repeats, warmup=2, clock=clock(words))
     tokens = shape.prompts * shape.group * shape.completion
     more = {"tokens": tokens, "optimizer_steps": 1}
     return [row(shape, taken, head, head=head, gradient_gap=gap[head], **more) for head in HEADS]
 
 
-def measurements(words: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """The rows of all shapes with groups; an attempt alone has no advantage."""
-    for shape in shapes(words):
-        if shape.group > 1:
-            yield from measured(shape, words.repeats)
-
-
-def main() -> None:
-    """Measure, print a table or JSON."""
-    words = arguments(__doc__.splitlines()[0]).parse_args()
-    import torch
-
-    torch.set_num_threads(words.threads)
-    wait_for_quiet(force=words.force)
-    report(measurements(words), lambda row: told(row, "head", "gradient_gap"), as_json=words.json)
-
-
 if __name__ == "__main__":
     inside(__file__)
-    main()
+    measure(arguments(__doc__.splitlines()[0]).parse_args(), measured, ("head", "gradient_gap"))

@@ -20,24 +20,12 @@ import argparse
 import asyncio
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-from beside_trl import (
-    Shape,
-    arguments,
-    grpo_trainer,
-    inside,
-    interleaved,
-    network,
-    prompts,
-    report,
-    row,
-    shapes,
-    tokenizer,
-    told,
-    wait_for_quiet,
-)
+from beside_trl import Shape, grpo_trainer, inside, network, prompts, tokenizer
+from measuring import arguments, clock, interleaved, row
+from measuring import main as measure
 
 Completions = list[list[int]]
 PAGE = 32  # tokens of a page of TRL's continuous batching
@@ -122,34 +110,18 @@ def sides(shape: Shape, folder: str) -> dict[str, Callable[[], Completions]]:
     return made
 
 
-def measured(shape: Shape, repeats: int) -> list[dict[str, Any]]:
+def measured(shape: Shape, words: argparse.Namespace) -> list[dict[str, Any]]:
     """A row for each of TRL's paths."""
     with tempfile.TemporaryDirectory() as folder:
         made = sides(shape, folder)
-        once = interleaved(made, repeats=1, warmup=0)
+        once = interleaved(made, repeats=1, warmup=0, clock=clock(words))
         slow = {path for path in made if once[path][0] > HOPELESS * once["generate"][0]}
         rest = {path: call for path, call in made.items() if path not in slow}
-        taken = {**once, **interleaved(rest, repeats=repeats)}
+        taken = {**once, **interleaved(rest, repeats=words.repeats, clock=clock(words))}
     tokens = shape.prompts * shape.group * shape.completion
     return [row(shape, taken, path, path=path, tokens=tokens) for path in taken if path != "ours"]
 
 
-def measurements(words: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """The rows of all shapes."""
-    for shape in shapes(words):
-        yield from measured(shape, words.repeats)
-
-
-def main() -> None:
-    """Measure, print a table or JSON."""
-    words = arguments(__doc__.splitlines()[0]).parse_args()
-    import torch
-
-    torch.set_num_threads(words.threads)
-    wait_for_quiet(force=words.force)
-    report(measurements(words), lambda row: told(row, "path", "repeats"), as_json=words.json)
-
-
 if __name__ == "__main__":
     inside(__file__)
-    main()
+    measure(arguments(__doc__.splitlines()[0]).parse_args(), measured, ("path", "repeats"))

@@ -6,6 +6,7 @@
 
 An update is: zero gradients, forward, backward, clip at 1, AdamW. The loss is DAPO's, on policy.
 Ours is charged with packing, TRL's not with padding. Gradients are compared before the first step.
+Memory is the peak of two updates above what stood before them, each side in a process of its own.
 `head` tells how TRL computes its logits: at every position, as shipped on a CPU, or at scored ones.
 """
 
@@ -16,26 +17,14 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from beside_trl import (
-    Attempts,
-    Shape,
-    arguments,
-    attempts,
-    gradient_gap,
-    inside,
-    interleaved,
-    network,
-    report,
-    row,
-    shapes,
-    told,
-    wait_for_quiet,
-)
+from beside_trl import Attempts, Shape, attempts, gradient_gap, inside, network
+from measuring import arguments, clock, interleaved, row
+from measuring import main as measure
 
 
 def update(model: Any, loss: Callable[[], Any]) -> Callable[[], Any]:
@@ -159,37 +148,35 @@ def sides(shape: Shape, folder: str) -> dict[str, tuple[Any, Callable[[], Any]]]
     return made
 
 
-def measured(shape: Shape, repeats: int) -> list[dict[str, Any]]:
+def measured(shape: Shape, words: argparse.Namespace) -> list[dict[str, Any]]:
     """A row for each way of TRL's."""
     with tempfile.TemporaryDirectory() as folder:
         made = sides(shape, folder)
         for _, loss in made.values():
             loss().backward()
         gaps = {name: gradient_gap(made["ours"][0], model) for name, (model, _) in made.items()}
-        taken = interleaved(
-            {name: update(model, loss) for name, (model, loss) in made.items()}, repeats=repeats
-        )
-    peaks = {name: peak(shape, name) for name in made}
+        updates = {name: update(*side) for name, side in made.items()}
+        taken = interleaved(updates, repeats=words.repeats, clock=clock(words))
+    peaks = {name: peak(shape, name, words.threads) for name in made}
     rows = []
     for head in ("every", "scored"):
         more = {"gradient_gap": gaps[head]}
-        more |= {"ours_peak_mb": peaks["ours"], "trl_peak_mb": peaks[head]}
+        more |= {"ours_peak_bytes": peaks["ours"], "trl_peak_bytes": peaks[head]}
+        more["memory_ratio"] = peaks[head] / max(peaks["ours"], 1)
         rows.append(row(shape, taken, head, head=head, **more))
     return rows
 
 
-def peak(shape: Shape, side: str) -> float:
-    """MB that one side's update adds to its process, in a process of its own."""
+def peak(shape: Shape, side: str, threads: int) -> int:
+    """Bytes that one side's updates add to its process, in a process of its own."""
     words = [sys.executable, __file__, "--peak", side, json.dumps(asdict(shape))]
+    words += ["--threads", str(threads)]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
-    return float(done.stdout.split()[-1])
+    return int(done.stdout.split()[-1])
 
 
 def print_peak(side: str, shape: Shape) -> None:
-    """The process of `peak`."""
-    import torch
-
-    torch.set_num_threads(1)
+    """The process of `peak`: two updates, the first of which makes the optimizer's state."""
     with tempfile.TemporaryDirectory() as folder:
         recorded, model = attempts(shape), network(shape.model)
         if side == "ours":
@@ -204,32 +191,25 @@ def print_peak(side: str, shape: Shape) -> None:
         print(resident("VmHWM") - before)
 
 
-def resident(name: str) -> float:
-    """MB of a line of this process's status; Linux only."""
+def resident(name: str) -> int:
+    """Bytes of a line of this process's status; Linux only."""
     [line] = [each for each in Path("/proc/self/status").read_text().splitlines() if name in each]
-    return int(line.split()[1]) / 1024
-
-
-def measurements(words: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Two rows for each shape."""
-    for shape in shapes(words):
-        yield from measured(shape, words.repeats)
+    return int(line.split()[1]) * 1024
 
 
 def main() -> None:
-    """Measure, print a table or JSON."""
+    """Measure; or be the process that tells one side's peak."""
+    import torch
+
     parser = arguments(__doc__.splitlines()[0])
     parser.add_argument("--peak", nargs=2, help=argparse.SUPPRESS)
     words = parser.parse_args()
     if words.peak:
+        torch.set_num_threads(words.threads)
         print_peak(words.peak[0], Shape(**json.loads(words.peak[1])))
         return
-    import torch
-
-    torch.set_num_threads(words.threads)
-    wait_for_quiet(force=words.force)
-    extra = ("head", "gradient_gap", "ours_peak_mb", "trl_peak_mb")
-    report(measurements(words), lambda row: told(row, *extra), as_json=words.json)
+    extra = ("head", "gradient_gap", "ours_peak_bytes", "trl_peak_bytes", "memory_ratio")
+    measure(words, measured, extra)
 
 
 if __name__ == "__main__":

@@ -67,12 +67,12 @@ class Spans:
         behind: dict[int, int] = {}
         for number, node in enumerate(nodes):
             behind |= dict.fromkeys(node.path, number + 1)
-        spans = [Span(*starts[n : n + 2], starts[last]) for n, last in sorted(behind.items())]
+        spans = [Span(starts[n], starts[n + 1], starts[last]) for n, last in sorted(behind.items())]
         stretches: list[tuple[int, int]] = []
         for start, end in pairwise(starts):
             cuts = [*range(start, end, LONGEST), end]
             stretches += pairwise(cuts)
-            spans += [Span(start, *edges) for edges in pairwise(cuts[1:])]
+            spans += [Span(start, *each) for each in pairwise(cuts[1:])]
         short = [each for each in stretches if (each[1] - each[0]) * width < ALONE]
         return cls(
             alone=tuple(each for each in stretches if (each[1] - each[0]) * width >= ALONE),
@@ -122,7 +122,7 @@ class _Attended(torch.autograd.Function):
     def forward(ctx: Any, *arguments: Any) -> Tensor:
         *states, spans, scale = arguments
         query, wide = states[0], torch.promote_types(states[0].dtype, torch.float32)
-        out = query.new_empty(query.shape, dtype=wide)  # (N, H, D)
+        out: Tensor = query.new_empty(query.shape, dtype=wide)  # (N, H, D)
         norm = query.new_empty(query.shape[:2], dtype=wide)  # (N, H): log of the softmax's sum
         heads = [_heads(x) for x in (*states, out, norm)]  # (1, H, N, D), and (1, H, N)
         for start, end in spans.alone:
@@ -182,4 +182,5 @@ BACKWARD = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.d
 
 def _heads(x: Tensor) -> Tensor:
     """(1, H, N, ...) from (N, H, ...), as the kernels have it."""
-    return x.transpose(0, 1)[None]
+    heads: Tensor = x.transpose(0, 1)[None]
+    return heads
