@@ -92,8 +92,8 @@ def rows_of(batch: Batch, rows: Sequence[int]) -> Batch:
     )
     index = torch.tensor(rows)
     fields: dict[str, Any] = {name: getattr(batch, name) for name in per_row}
-    chosen: dict[str, Any] = {name: x[index] for name, x in fields.items() if x.numel()}
-    return replace(batch, **chosen)
+    given = {name: x for name, x in fields.items() if isinstance(x, Tensor) and x.numel()}
+    return replace(batch, **{name: x[index] for name, x in given.items()})
 
 
 def outputs_of(outputs: Outputs, rows: Sequence[int]) -> Outputs:
