@@ -88,14 +88,14 @@ def _say(name: str, recipe: Recipe | None, *, found: list[Problem], quiet: bool)
 
 def reward_problems(recipe: Recipe, path: Path) -> list[Problem]:
     """What the recipe's examples expect of its rewards and do not get."""
-    from agentrecipes.rollout.score import read_transcripts, score_view
+    from agentrecipes.rollout.score import read_transcripts, score_in
 
     problems = []
     stage = recipe.stage(len(recipe.fields.stages) - 1, 0)
     for index, example in enumerate(recipe.fields.tests):
         line = {"id": f"tests[{index}]", "task": example.task, "turns": list(example.turns)}
         [(_, view)] = read_transcripts([line], stage.environment)
-        got = score_view(view, stage.rewards).parts
+        got = score_in(stage, view).parts
         for part, expected in example.expect.items():
             if part not in got:
                 message = f"no reward of the last stage is called {part!r}"

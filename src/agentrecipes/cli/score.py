@@ -36,11 +36,11 @@ def score(
     recipe_name, file = split.names
     recipe = open_recipe([recipe_name, *split.overrides], profile, parts=parts)
     chosen = stage_of(recipe, stage)
-    from agentrecipes.rollout.score import read_transcripts, score_view
+    from agentrecipes.rollout.score import read_transcripts, score_in
 
     told: list[dict[str, Any]] = []
     for name, view in read_transcripts(Path(file), chosen.environment):
-        scores = score_view(view, chosen.rewards)
+        scores = score_in(chosen, view)
         for problem in scores.problems:
             note(f"warning: {name}: {problem}")
         told.append(

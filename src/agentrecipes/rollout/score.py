@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from agentrecipes.errors import RunStopped
-from agentrecipes.recipe.schema import RewardEntry
+from agentrecipes.recipe.schema import RewardEntry, Stage
 from agentrecipes.records import Scored, Trajectory
 from agentrecipes.rewards.algebra import computed, whole
-from agentrecipes.rewards.protocol import View
+from agentrecipes.rewards.protocol import View, most_tokens
 from agentrecipes.rollout.transcripts import read_transcripts
 
-__all__ = ["Scores", "read_transcripts", "score", "score_view"]
+__all__ = ["Scores", "read_transcripts", "score", "score_in", "score_view"]
 
 
 class Scores(NamedTuple):
@@ -34,20 +35,29 @@ def score(
     trajectories: Sequence[Trajectory],
     rewards: Sequence[RewardEntry],
     *,
+    stage: Stage | None = None,
     problems: Counter[str] | None = None,
 ) -> list[Scored]:
     """Every trajectory with its rewards; `problems` counts why parts could not be computed.
+
+    The `stage` says how much the policy could write.
 
     Raises:
         RunStopped: a part with ``missing: stop`` could not be computed.
     """
     scored = []
+    most = None if stage is None else most_tokens(stage)
     for trajectory in trajectories:
-        found = score_view(View.of(trajectory), rewards)
+        found = score_view(View.of(trajectory, most), rewards)
         if problems is not None:
             problems.update(found.problems)
         scored.append(Scored(trajectory, found.parts, found.total, found.per_turn, found.masked))
     return scored
+
+
+def score_in(stage: Stage, view: View) -> Scores:
+    """What a stage's rewards say of a view."""
+    return score_view(replace(view, most_tokens=most_tokens(stage)), stage.rewards)
 
 
 def score_view(view: View, rewards: Sequence[RewardEntry]) -> Scores:

@@ -93,7 +93,7 @@ class Collector:
             jobs = self._sampler.jobs(plans, position.iteration, "rollout")
             trajectories = collect(jobs, self._sampler.setting(stage, position))
             fresh: dict[str, list[Scored]] = {}
-            for each in score(trajectories, stage.rewards):
+            for each in score(trajectories, stage.rewards, stage=stage):
                 fresh.setdefault(each.trajectory.group, []).append(each)
             groups += fresh.values()
             rounds += 1
