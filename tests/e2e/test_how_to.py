@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -76,3 +77,17 @@ def test_the_tool_of_the_page_does_what_its_table_says(shop: Path):
     with pytest.raises(ValueError, match="there is no coffee"):
         asyncio.run(part.call({"item": "coffee"}))
     assert "how many" in json.dumps(part.schema)
+
+
+SHARE = (ROOT / "docs" / "how-to" / "share.md").read_text(encoding="utf-8")
+
+
+def test_the_commands_of_the_sharing_page_run_one_after_the_other(commands: Commands):
+    [block] = re.findall(r"^```sh\n(.*?)^```$", SHARE, re.DOTALL | re.MULTILINE)
+    recipes = commands.folder / "recipes"
+    recipes.mkdir(exist_ok=True)
+    shutil.copy(ROOT / "recipes" / "rag_r1.yaml", recipes)
+    for line in block.splitlines():
+        done = commands.run(*shlex.split(line)[1:])
+        assert done.code == 0, f"{line}: {done.err}"
+        assert done.out, line

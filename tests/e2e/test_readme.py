@@ -62,7 +62,7 @@ def test_the_command_that_goes_on_with_a_run_goes_on_with_it(commands: Commands,
 @pytest.mark.parametrize("line", [each for each in CELLS if "runs/<run>" in each])
 def test_a_command_of_the_readme_reads_a_finished_run(commands: Commands, visitor: Path, line: str):
     words = shlex.split(re.sub("<run>|<other>", "whole", line))[1:]
-    parts = [] if words[0] == "diff" else ["--parts", Path(__file__).parent / "parts"]
+    parts = [] if words[0] in ("diff", "export") else ["--parts", Path(__file__).parent / "parts"]
     done = commands.run(*words, *parts)
     assert done.code == 0, done.err
     assert done.out

@@ -8,8 +8,9 @@ from makers import llama
 from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
+from agentrecipes.errors import RecipeError
 from agentrecipes.models.tiny import Tiny
-from agentrecipes.training.export import save_model, weights
+from agentrecipes.training.export import export_model, save_model, weights
 from agentrecipes.training.module import PolicyModule
 from tolerances import EXACT, FLOAT64
 
@@ -105,3 +106,56 @@ def test_a_model_that_cannot_be_saved_leaves_the_one_before(tmp_path):
     with pytest.raises(FileExistsError):
         save_model(PolicyModule(llama(layers=1), None), Tiny().tokenizer(), folder)
     assert (folder / "old.txt").exists()
+
+
+def logits(model) -> torch.Tensor:
+    with torch.no_grad():
+        return model(torch.tensor([[3, 1, 4, 1, 5]])).logits
+
+
+def kept_adapter(folder) -> torch.Tensor:
+    """Write an adapter as a run keeps it, and its base beside it; the logits of both together."""
+    plain, model = adapted()
+    plain.save_pretrained(folder.parent / "base")
+    model.peft_config["default"].base_model_name_or_path = str(folder.parent / "base")
+    save_model(PolicyModule(model, None), Tiny().tokenizer(), folder)
+    return logits(model)
+
+
+def test_a_merged_export_gives_the_logits_of_weights_and_adapter(tmp_path):
+    wanted = kept_adapter(tmp_path / "model")
+    count = export_model(tmp_path / "model", tmp_path / "merged", merge=True)
+    names = {file.name for file in (tmp_path / "merged").iterdir()}
+    assert not any("adapter" in name for name in names)
+    assert count > (tmp_path / "base" / "model.safetensors").stat().st_size
+    found = AutoModelForCausalLM.from_pretrained(tmp_path / "merged")
+    # Merged weights are rounded once more; logits are around 1.
+    torch.testing.assert_close(logits(found), wanted, rtol=1e-5, atol=1e-5)
+    base = AutoModelForCausalLM.from_pretrained(tmp_path / "base")
+    assert float((logits(base) - wanted).abs().max()) > 1e-2
+
+
+@pytest.mark.parametrize("merge", [False, True])
+def test_an_export_without_anything_to_merge_is_a_copy(tmp_path, merge):
+    save_model(PolicyModule(llama(layers=1), None), Tiny().tokenizer(), tmp_path / "model")
+    count = export_model(tmp_path / "model", tmp_path / "new" / "copy", merge=merge)
+    kept, copied = (
+        {file.name: file.read_bytes() for file in folder.iterdir()}
+        for folder in (tmp_path / "model", tmp_path / "new" / "copy")
+    )
+    assert copied == kept
+    assert count == sum(len(data) for data in kept.values())
+
+
+def test_an_adapter_without_merging_stays_an_adapter(tmp_path):
+    kept_adapter(tmp_path / "model")
+    export_model(tmp_path / "model", tmp_path / "copy", merge=False)
+    assert (tmp_path / "copy" / "adapter_model.safetensors").is_file()
+
+
+def test_an_adapter_whose_weights_are_gone_leaves_nothing(tmp_path):
+    kept_adapter(tmp_path / "model")
+    (tmp_path / "base").rename(tmp_path / "elsewhere")
+    with pytest.raises(RecipeError, match="cannot be loaded"):
+        export_model(tmp_path / "model", tmp_path / "merged", merge=True)
+    assert not (tmp_path / "merged").exists()

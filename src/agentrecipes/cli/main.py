@@ -25,7 +25,8 @@ class Entry:
     help: str
 
 
-TRAIN, RECIPES, PLAY, RUNS, SETUP = "Train", "Recipes", "Without a model", "Runs", "Set-up"
+TRAIN, RECIPES, PLAY, RUNS = "Train", "Recipes", "Without a model", "Runs"
+SHARE, SETUP = "Share", "Set-up"
 
 COMMANDS = {
     "run": Entry("run", "run", TRAIN, "Train, evaluate and track a recipe, or resume a run."),
@@ -50,6 +51,10 @@ COMMANDS = {
     "replay": Entry("replay", "replay", RUNS, "Compute a run's rewards and advantages again."),
     "verify": Entry("verify", "verify", RUNS, "Certify the tokens that a run has stored."),
     "report": Entry("report", "report", RUNS, "Write runs as one self-contained HTML page."),
+    "export": Entry("export", "export", RUNS, "Write a run's model, or its adapter merged."),
+    "registry": Entry("registry", "registry", SHARE, "Search, show or verify a registry."),
+    "push": Entry("registry", "push", SHARE, "Put a recipe and its figures into a registry."),
+    "pull": Entry("registry", "pull", SHARE, "Fetch a recipe from a registry."),
     "doctor": Entry("doctor", "doctor", SETUP, "Show what is installed and what is missing."),
 }
 

@@ -43,7 +43,8 @@ def lock(recipe: Recipe, *, extra_files: Sequence[Path] = ()) -> dict[str, Any]:
     inputs = {"recipe": recipe.hash, "python": platform.python_version()}
     inputs |= {f"package {name}": found for name, found in _packages()}
     inputs |= {f"plug-in {name}": found for name, found in _plugins()}
-    inputs |= dict(_named_files(recipe))
+    for name, path in _named_paths(recipe):
+        inputs |= dict(_hashes(name, path))
     inputs |= {f"part {path.name}": file_hash(path) for path in extra_files}
     return {
         "recipe": recipe.name,
@@ -90,8 +91,20 @@ def _plugins() -> tuple[tuple[str, str], ...]:
     return tuple(sorted(found))
 
 
-def _named_files(recipe: Recipe) -> Iterator[tuple[str, str]]:
-    """Each file that the recipe names, and each one in the folders that it names."""
+def named_files(recipe: Recipe) -> Iterator[Path]:
+    """Each file that the recipe names by a path: data, texts, folders file by file.
+
+    What a name of the hub stands for is not among them, wherever it lies.
+    """
+    for name, path in _named_paths(recipe):
+        if path.is_file():
+            yield path
+        elif path.is_dir() and (recipe.folder / name).is_dir():
+            yield from sorted(file for file in path.rglob("*") if file.is_file())
+
+
+def _named_paths(recipe: Recipe) -> Iterator[tuple[str, Path]]:
+    """What the recipe says, and the file or folder that it means."""
     typed, _ = typed_form(recipe.data, RECIPE, recipe.folder)
     for leaf in leaves(recipe.data, RECIPE):
         mark = file_mark(leaf)
@@ -99,12 +112,10 @@ def _named_files(recipe: Recipe) -> Iterator[tuple[str, str]]:
             continue
         if mark.what == "text":
             if names_text(leaf.value):
-                yield from _hashes(leaf.value, recipe.folder / leaf.value)
+                yield leaf.value, recipe.folder / leaf.value
             continue
         path = Path(_value_at(typed, leaf.loc))
-        if mark.what == "hub":
-            path = _model_folder(path)
-        yield from _hashes(leaf.value, path)
+        yield leaf.value, _model_folder(path) if mark.what == "hub" else path
 
 
 def _value_at(data: Any, loc: Sequence[str | int]) -> Any:

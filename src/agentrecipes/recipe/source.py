@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml
 from omegaconf import OmegaConf
@@ -29,7 +31,34 @@ def read(path: Path, shown: str) -> Node:
     Raises:
         RecipeError: the file is missing, unsafe or no YAML mapping; with all problems found.
     """
-    text = _text(path, shown)
+    root, value = _composed(_text(path, shown), shown)
+
+    def where(mark: yaml.Mark) -> Place:
+        line = mark.line + 1
+        return Place(f"{shown}:{line}", shown, line, mark.column + 1, path.resolve().parent)
+
+    return read_nodes(root, value, where)
+
+
+def parse(text: str, shown: str) -> dict[str, Any]:
+    """The plain values of a YAML mapping, within the same limits.
+
+    Raises:
+        RecipeError: it is unsafe or no YAML mapping.
+    """
+    _, value = _composed(text, shown)
+    return dict(value)
+
+
+def dump(data: Mapping[str, Any]) -> str:
+    """Plain values as YAML that `parse` reads back."""
+    return OmegaConf.to_yaml(OmegaConf.create(dict(data)))
+
+
+def _composed(text: str, shown: str) -> tuple[yaml.Node, Any]:
+    """A document's nodes, and its values in the same shape."""
+    if len(text) > MAX_BYTES:
+        raise _too_large(shown)
     try:
         _check_events(text, shown)
         root = yaml.compose(text, Loader=yaml.SafeLoader)
@@ -53,12 +82,7 @@ def read(path: Path, shown: str) -> Node:
         reason = str(error).splitlines()[0]
         problem = Problem("invalid_yaml", "", reason, "Correct the value.", file=shown)
         raise RecipeError([problem]) from None
-
-    def where(mark: yaml.Mark) -> Place:
-        line = mark.line + 1
-        return Place(f"{shown}:{line}", shown, line, mark.column + 1, path.resolve().parent)
-
-    return read_nodes(root, value, where)
+    return root, value
 
 
 def _text(path: Path, shown: str) -> str:
@@ -82,10 +106,7 @@ def _text(path: Path, shown: str) -> str:
             "missing_file", reason, hint="Check its permissions.", shown=shown
         ) from None
     if len(data) > MAX_BYTES:
-        hint = "Keep data in files of their own."
-        raise _file_error(
-            "too_large", f"the file is larger than {MAX_BYTES} bytes", hint=hint, shown=shown
-        )
+        raise _too_large(shown)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -93,6 +114,11 @@ def _text(path: Path, shown: str) -> str:
         message = f"byte {error.start} ({data[error.start]:#04x}) is not UTF-8"
         problem = Problem("not_utf8", "", message, "Save the file as UTF-8.", file=shown, line=line)
         raise RecipeError([problem]) from None
+
+
+def _too_large(shown: str) -> RecipeError:
+    message, hint = f"the file is larger than {MAX_BYTES} bytes", "Keep data in files of their own."
+    return _file_error("too_large", message, hint=hint, shown=shown)
 
 
 def _file_error(code: str, message: str, *, hint: str, shown: str) -> RecipeError:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agentrecipes.models.run import ADAPTER, Run
 from agentrecipes.training.module import PolicyModule
 
 if TYPE_CHECKING:
@@ -54,15 +55,26 @@ def save_model(module: PolicyModule, tokenizer: Any, folder: Path) -> None:
     Raises:
         OSError: they cannot be written; what stood there stays.
     """
+    _save(module.model, tokenizer, folder)
+
+
+def _save(model: Any, tokenizer: Any, folder: Path) -> None:
     from transformers.utils import logging
 
     logging.disable_progress_bar()
+    with _appearing(folder) as temporary:
+        model.save_pretrained(temporary, safe_serialization=True)
+        tokenizer.save_pretrained(temporary)
+
+
+@contextmanager
+def _appearing(folder: Path) -> Iterator[Path]:
+    """A new folder to fill, which takes the place of `folder` only when all is written."""
     temporary = folder.with_name(f".{folder.name}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
     try:
-        module.model.save_pretrained(temporary, safe_serialization=True)
-        tokenizer.save_pretrained(temporary)
+        yield temporary
     except Exception as error:  # a full disk is a SafetensorError, or an Exception of tokenizers
         shutil.rmtree(temporary, ignore_errors=True)
         if isinstance(error, OSError):
@@ -70,3 +82,23 @@ def save_model(module: PolicyModule, tokenizer: Any, folder: Path) -> None:
         raise OSError(str(error)) from error
     shutil.rmtree(folder, ignore_errors=True)
     temporary.rename(folder)
+
+
+def export_model(model: Path, target: Path, *, merge: bool) -> int:
+    """Copy a run's model (or adapter) with its tokenizer to the folder `target`; its bytes.
+
+    With `merge`, an adapter is merged into the weights that it stands beside, which are read in
+    full precision, also where training read them quantised. A model without adapter is copied.
+
+    Raises:
+        RecipeError: the weights beside the adapter cannot be loaded.
+        OSError: the folder cannot be written; nothing is left of it.
+    """
+    if merge and (model / ADAPTER).is_file():
+        part = Run(path=str(model))
+        adapted: Any = part.build(0)
+        _save(adapted.merge_and_unload(), part.tokenizer(), target)
+    else:
+        with _appearing(target) as temporary:
+            shutil.copytree(model, temporary, dirs_exist_ok=True)
+    return sum(file.stat().st_size for file in target.rglob("*") if file.is_file())
