@@ -115,7 +115,11 @@ def _rows(random: np.random.Generator) -> list[list[int]]:
         for own in tokens[: int(random.integers(1, 5))]
     ]
     cut = int(random.integers(1, len(turns) + 1))
-    halves = [[-1, *sum(half, [])] for half in (turns[:cut], turns[cut:]) if half]
+    halves = [
+        [-1, *(place for turn in half for place in turn)]
+        for half in (turns[:cut], turns[cut:])
+        if half
+    ]
     return [row for row in halves if any(turn >= 0 for turn in row)]
 
 

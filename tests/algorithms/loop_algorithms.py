@@ -96,7 +96,10 @@ def turn_grpo(part, all_of, beta) -> Nested:
     for turn in range(max(len(one) for one in given)):
         going_on = [n for n, one in enumerate(given) if len(one) - 1 > turn]
         values = by_group(
-            [given[n][turn] for n in going_on], [all_of[n].group for n in going_on], part.std, part.epsilon
+            [given[n][turn] for n in going_on],
+            [all_of[n].group for n in going_on],
+            part.std,
+            part.epsilon,
         )
         for n, value in zip(going_on, values, strict=True):
             relative[n][turn] = value

@@ -1,4 +1,4 @@
-"""What algorithms do with what should not be: nothing is taught, nothing is lost, nothing is NaN."""
+"""What algorithms do with what should not be: it teaches nothing, and nothing becomes NaN."""
 
 from __future__ import annotations
 
@@ -202,7 +202,8 @@ def test_every_number_of_an_algorithm_has_a_range():
         field
         for name in names("algorithm")
         for field, info in find("algorithm", name).model_fields.items()
-        if {"float", "int"} & {word.strip() for word in str(info.annotation).replace("|", " ").split()}
+        if {"float", "int"}
+        & {word.strip() for word in str(info.annotation).replace("|", " ").split()}
         or info.annotation in (int, float)
     }
     assert numbers <= {*OUT_OF_RANGE, "at_least"}  # any total may be a success

@@ -77,7 +77,7 @@ def test_a_wrong_field_is_refused(spec, field):
         build("algorithm", spec)
 
 
-def of_dapo(*more):
+def of_dapo(more=()):
     """The last stage of the default recipe with dapo, and where its values came from."""
     path = Path(__file__).parents[2] / "recipes" / "rag_r1.yaml"
     recipe = load(path, ["stages.reinforce.algorithm=dapo", *more])
@@ -95,7 +95,7 @@ def test_dapo_brings_dynamic_sampling_and_the_overlong_reward():
 
 def test_the_recipes_own_values_beat_what_dapo_brings():
     own = "stages.reinforce.rewards=[exact_match, {name: length, max: 200, weight: 0.5}]"
-    stage, origin = of_dapo("stages.reinforce.rollout.sampling=independent", own)
+    stage, origin = of_dapo(["stages.reinforce.rollout.sampling=independent", own])
     assert stage.rollout.sampling.part_name == "independent"
     assert [(entry.label, entry.weight) for entry in stage.rewards] == [
         ("exact_match", 1.0),

@@ -37,8 +37,8 @@ Gaps are absolute: of the loss, and of each number of its gradient by the log-pr
 1e-6 in float32, 1e-7 in float64. What remains in float64 are the others' own constants: verl and
 OpenRLHF divide by a count plus 1e-8, TRL's SAPO temperatures are float32.
 
-Every algorithm, also those that nobody else has, equals a loop over tokens within 1e-9 in float64 on
-200 random cases: that is a test of the suite, tests/algorithms/test_by_loop.py.
+Every algorithm, also those that nobody else has, equals a loop over tokens within 1e-9 in float64
+on 200 random cases: that is a test of the suite, tests/algorithms/test_by_loop.py.
 
 A case draws ragged rows of one to three turns with observation tokens between, ratios from about
 0.4 to 2.5, groups of 2 to 4 attempts (some of equal returns), and those of these fields that the

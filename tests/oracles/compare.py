@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from oracles.inputs import Arrays, Spec, draw_arrays, draw_split, last_tokens
 
 from agentrecipes.testing import evaluate_algorithm
+from oracles.inputs import Arrays, Spec, draw_arrays, draw_split, last_tokens
 
 LIMITS = {"float32": 1e-6, "float64": 1e-7}  # of a loss, and of each number of a gradient
 TYPES = {"float32": np.float32, "float64": np.float64}

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from oracles.inputs import CLIPS, DECIMALS, Arrays, Spec, a_few
 from torch import Tensor
+
+from oracles.inputs import CLIPS, DECIMALS, Arrays, Spec, a_few
 
 SOURCE = "openrlhf 0.11.2, models/loss.py"
 NAMES = ("ppo", "grpo", "rloo", "dapo", "gspo", "reinforce_pp", "dpo", "rft", "sft")

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from oracles.inputs import CLIPS, IMPORTANCE, LONGEST, Spec, a_few, kl_terms, with_constant
 from torch import Tensor
+
+from oracles.inputs import CLIPS, IMPORTANCE, LONGEST, Spec, a_few, kl_terms, with_constant
 
 SOURCE = "trl 1.16.0, GRPOTrainer._compute_loss"
 NAMES = ("grpo", "dapo", "dr_grpo", "gspo", "cispo", "sapo")
@@ -77,7 +78,7 @@ class Oracle:
 
 
 def advantages(spec: Spec, t: dict[str, Tensor]) -> Tensor:
-    """(B,) group-relative, with the epsilon of ours: TRL's 1e-4 is a constant of another function."""
+    """(B,) group-relative, with the epsilon of ours: TRL's 1e-4 cannot be set."""
     totals = t["rewards"].double().sum(dim=1)
     result = torch.zeros_like(totals)
     divided = spec.get("std", "none" if spec["name"] == "dr_grpo" else "sample") != "none"

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from oracles.inputs import CLIPS, IMPORTANCE, MEANS, Spec, a_few, kl_terms, with_constant
 from torch import Tensor
+
+from oracles.inputs import CLIPS, IMPORTANCE, MEANS, Spec, a_few, kl_terms, with_constant
 
 SOURCE = "verl 0.9.1, trainer/ppo/core_algos.py"
 NAMES = (

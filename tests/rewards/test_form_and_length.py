@@ -54,13 +54,15 @@ def test_without_a_limit_length_is_null():
 
 
 def test_what_the_policy_can_write_is_what_its_turns_hold_but_not_above_the_trajectory():
-    def stage(tokens, **environment):
+    five_turns, endless = SimpleNamespace(max_turns=5), SimpleNamespace()
+    for tokens, environment, expected in (
+        (2048, five_turns, 320),
+        (300, five_turns, 300),
+        (2048, endless, 2048),
+    ):
         rollout = SimpleNamespace(tokens=tokens, tokens_per_turn=64)
-        return SimpleNamespace(rollout=rollout, environment=SimpleNamespace(**environment))
-
-    assert most_tokens(stage(2048, max_turns=5)) == 320
-    assert most_tokens(stage(300, max_turns=5)) == 300
-    assert most_tokens(stage(2048)) == 2048
+        stage = SimpleNamespace(rollout=rollout, environment=environment)
+        assert most_tokens(stage) == expected
 
 
 def test_without_counted_tokens_length_is_null_unless_it_counts_text():

@@ -112,7 +112,9 @@ def composed_loss(part: Composed, objective: Tensor, *, outputs: Outputs, batch:
             total = total + batch.kl_coefficient * aggregate(part, kl, batch)
     if part.entropy > 0:
         if outputs.entropy is None:
-            raise ValueError(f"{_name(part)} needs the entropy of every action token: none is given")
+            raise ValueError(
+                f"{_name(part)} needs the entropy of every action token: none is given"
+            )
         total = total - part.entropy * aggregate(part, outputs.entropy, batch)
         terms["entropy"] = token_share(outputs.entropy, batch)
     return Loss(total, terms)

@@ -46,7 +46,15 @@ class Loss:
 
 
 class Algorithm(Protocol):
-    """How a batch becomes a gradient. Formulas live in numerics/; an algorithm composes them."""
+    """How a batch becomes a gradient. Formulas live in numerics/; an algorithm composes them.
+
+    What should not be is the same for all. A return that is NaN or infinite has no advantage and is
+    left out of its group; a group of one attempt, or of equal returns, has advantage 0. Without
+    action tokens the loss is 0. Log-ratios are cut at ±20, and a token whose sampled
+    log-probability is not finite has importance weight 0. A loss that is not finite all the same is
+    for the trainer, which skips the step and counts it in ``loss/skipped_steps``. Values or
+    entropies that `needs` asked for and that are not there are a ValueError.
+    """
 
     @property
     def needs(self) -> Needs: ...

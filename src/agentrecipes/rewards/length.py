@@ -30,7 +30,7 @@ class Length(Component):
         None  # from here on the reward is -1; null: all that the policy can write in its turns
     )
     buffer: Annotated[int, Field(ge=1)] | None = (
-        None  # how long before `max` the reward begins to fall; null: a fifth of it, as in the paper
+        None  # how long before `max` the reward begins to fall; null: a fifth of it (the paper's)
     )
     count: Literal["tokens", "words", "characters"] = "tokens"  # what the policy wrote, in these
 

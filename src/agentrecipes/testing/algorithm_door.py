@@ -42,7 +42,7 @@ def evaluate_algorithm(
     ``logp_old`` and ``values_old`` are ``logp`` and ``values`` where absent, as in the first update
     of an iteration. The type of ``logp`` is that of the computation. The denominators are the
     batch's own: all of it is one optimizer step, and a trajectory counts if it has an action token.
-    `micro_batches` are the rows of each; then loss, gradient and terms are the sums of their shares.
+    `micro_batches` are the rows of each: then loss, gradient and terms are sums of their shares.
 
     Raises:
         ValueError: an unknown name, field or array; or an array that is needed is absent.

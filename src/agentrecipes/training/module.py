@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -114,12 +115,15 @@ class PolicyModule(L.LightningModule):
         if micro.exact:
             batch = replace(batch, logp_old=outputs.logp.detach())
         loss = update.algorithm.loss(outputs, batch)
+        share = loss.total * (update.accumulate * self.trainer.world_size)
+        if not math.isfinite(loss.total.detach()):  # its gradient may be: the step is to be skipped
+            return share * math.nan
         shares = {f"loss/{name}": value for name, value in loss.terms.items()}
         self._record({"loss/total": loss.total.detach(), **shares})
         if batch.logp_rollout.numel():
             gap = torch.where(batch.action_mask, outputs.logp.detach() - batch.logp_rollout, 0.0)
             self._record({"sync/logp_gap_max": gap.abs().max()})
-        return loss.total * (update.accumulate * self.trainer.world_size)
+        return share
 
     def _record(self, terms: Mapping[str, Tensor]) -> None:
         """Sum shares over micro-batches; of what is called ``…_max`` keep the largest."""
@@ -178,8 +182,8 @@ class PolicyModule(L.LightningModule):
     ) -> None:
         """Clip by the global norm and keep the norm for the log.
 
-        A step in which nothing weighed anything, or whose gradient is not finite, is skipped whole
-        (weight decay and momentum included) and counted.
+        A step in which nothing weighed anything, or whose loss or gradient is not finite, is
+        skipped whole (weight decay and momentum included) and counted.
         """
         limit = float("inf") if gradient_clip_val is None else float(gradient_clip_val)
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
