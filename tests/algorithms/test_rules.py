@@ -140,8 +140,7 @@ def test_the_default_estimator_follows_the_place():
 def test_reading_every_algorithms_fields_never_loads_torch():
     code = """
 import json, sys
-from agentrecipes.components import build, names
-from agentrecipes.recipe.load import load
+from agentrecipes.components import build, find, names
 for name in names("algorithm"):
     part = build("algorithm", name)
     part.dump(), part.needs, find("algorithm", name).model_json_schema()

@@ -93,7 +93,8 @@ def rows_of(batch: Batch, rows: Sequence[int]) -> Batch:
     index = torch.tensor(rows)
     fields: dict[str, Any] = {name: getattr(batch, name) for name in per_row}
     given = {name: x for name, x in fields.items() if isinstance(x, Tensor) and x.numel()}
-    return replace(batch, **{name: x[index] for name, x in given.items()})
+    chosen: dict[str, Any] = {name: x[index] for name, x in given.items()}
+    return replace(batch, **chosen)
 
 
 def outputs_of(outputs: Outputs, rows: Sequence[int]) -> Outputs:
