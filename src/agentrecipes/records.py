@@ -240,3 +240,6 @@ class Batch:
         default_factory=_absent
     )  # (N, K) int64: equal in a group where equal
     # observations came before the turn, -1 beyond a trajectory's turns; or (0,)
+    segment: Tensor = field(
+        default_factory=_absent
+    )  # (B, T) int8 of a balanced demonstration's tokens: 1 thought, 2 the rest, 0 neither; or (0,)

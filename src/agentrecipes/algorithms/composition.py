@@ -63,6 +63,7 @@ def needs(part: Composed, **more: bool) -> Needs:
     reference, entropy = part.kl.place != "none", part.entropy > 0
     every_row = reference or entropy or more.get("value", False)
     more["detached_value"] = getattr(part, "value_trunk", "") == "detached"
+    more["own_trunk"] = getattr(part, "value_trunk", "") == "own"
     return Needs(reference=reference, entropy=entropy, every_row=every_row, **more)
 
 

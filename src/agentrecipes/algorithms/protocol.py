@@ -18,6 +18,8 @@ class Needs:
 
     value: bool = False  # a value head
     detached_value: bool = False  # the value loss does not reach the model below the head
+    own_trunk: bool = False  # values come from a copy of the policy's network, trained for them
+    own: bool = False  # parameters of its own; its ``own_parameters()`` are where they begin
     reference: bool = False  # log-probabilities of the frozen reference
     entropy: bool = False  # entropy of the policy at every action token
     groups: bool = False  # at least two attempts a task
@@ -35,6 +37,7 @@ class Outputs:
     logp: Tensor
     value: Tensor | None = None
     entropy: Tensor | None = None
+    own: Mapping[str, Tensor] = field(default_factory=dict)  # the algorithm's own, scalars
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from agentrecipes.cli.arguments import (
     split_words,
 )
 from agentrecipes.cli.output import emit_json, note
-from agentrecipes.errors import Problem, RecipeError
+from agentrecipes.errors import Problem, RecipeError, of_problems
 
 if TYPE_CHECKING:
     from agentrecipes.recipe.load import Recipe
@@ -48,7 +48,8 @@ def check(
         hashes[name] = recipe.hash if recipe is not None else None
         problems += found
         _say(name, recipe, found=found, quiet=as_json)
-    ok = not any(problem.severity == "error" for problem in problems)
+    errors = [problem for problem in problems if problem.severity == "error"]
+    ok = not errors
     if as_json:
         recipe_hash = next(iter(hashes.values())) if len(hashes) == 1 else None
         emit_json(
@@ -59,7 +60,7 @@ def check(
                 "recipes": [{"recipe": key, "recipe_hash": value} for key, value in hashes.items()],
             }
         )
-    raise typer.Exit(0 if ok else RecipeError.exit_code)
+    raise typer.Exit(0 if ok else of_problems(errors).exit_code)
 
 
 def _check_one(

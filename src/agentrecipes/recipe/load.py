@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 from pydantic import ValidationError
 
 from agentrecipes import schedules
-from agentrecipes.errors import Problem, RecipeError
+from agentrecipes.errors import Problem, RecipeError, of_problems
 from agentrecipes.recipe.draft import OWN_KEYS, RECIPE, Draft
 from agentrecipes.recipe.layers import Layered, layered
 from agentrecipes.recipe.merge import spell_out
@@ -21,7 +21,7 @@ from agentrecipes.recipe.origins import labels, unused
 from agentrecipes.recipe.positions import Node, Place, lookup, plain, put, written
 from agentrecipes.recipe.problems import from_pydantic, spot
 from agentrecipes.recipe.resolve import Resolved, at_iteration, stages_of
-from agentrecipes.recipe.rules import stage_problems, told_once
+from agentrecipes.recipe.rules import model_problems, stage_problems, told_once
 from agentrecipes.recipe.schema import RecipeFields, Stage
 from agentrecipes.recipe.values import Paths, anchored, leaves, typed_form, value_problems
 
@@ -89,11 +89,12 @@ def load(
 
     Raises:
         RecipeError: with every problem at once.
+        MissingExtra: nothing is wrong but that an extra is not installed.
     """
     recipe, problems = check(path, overrides, profile=profile, folder=folder)
     errors = [problem for problem in problems if problem.severity == "error"]
     if recipe is None or errors:
-        raise RecipeError(errors)
+        raise of_problems(errors)
     return recipe
 
 
@@ -117,6 +118,8 @@ def check(
     problems += [problem for stage in stages for problem in stage_problems(stage)]
     fields, more = _own_fields(own, stages, paths)
     problems += more
+    if fields is not None and folder is None:  # a stored recipe's model may have moved since
+        problems += model_problems(fields.model, fields.stages, own)
     trees = [own, *(stage.tree for stage in stages)]
     problems += unused(read.overrides, trees, known=problems)
     problems = told_once([_with_file(problem, read) for problem in problems])

@@ -20,6 +20,7 @@ ARRAYS = frozenset(TOKENS) | {
     "action_mask",  # (B, T) bool
     "advantages",  # (B, T): in place of the algorithm's own
     "token_weight",  # (B, T), sft
+    "segment",  # (B, T) int, sft with a learned balance: 1 thought, 2 the rest, 0 neither
     "turn_index",  # (B, T) int, turn of each action token
     "turn_rewards",  # (B, turns)
     "turn_state",  # (B, turns) int, gigpo: equal numbers are equal states
@@ -51,11 +52,12 @@ def evaluate_algorithm(
         raise ValueError(
             f"arrays: no array is called {unknown[0]!r}. {suggest(unknown[0], ARRAYS)}"
         )
-    part: Algorithm = build("algorithm", dict(spec))
+    part: Any = build("algorithm", dict(spec))
     given = _Arrays(arrays, spec["name"])
     logp = given.tokens("logp").requires_grad_()
     batch, advantages = _prepared(part, _batch(part, given), given)
-    outputs = Outputs(logp, given.tokens("values"), given.tokens("entropy"))
+    own = part.own_parameters() if part.needs.own else {}
+    outputs = Outputs(logp, given.tokens("values"), given.tokens("entropy"), own)
     losses = [part.loss(outputs, batch)]
     if micro_batches is not None:
         shares = [(outputs_of(outputs, rows), rows_of(batch, rows)) for rows in micro_batches]
@@ -150,6 +152,7 @@ def _batch(part: Any, given: _Arrays) -> Batch:
         kl_coefficient=part.kl.in_force({}) if hasattr(part, "kl") else 0.0,
         turns=_turns(mask, trajectory, turn_index) if "turn_index" in given else 0.0,
         turn_state=given.get("turn_state", torch.int64),
+        segment=given.get("segment", torch.int8) if "segment" in given else empty,
     )
 
 

@@ -103,7 +103,7 @@ def outputs_of(outputs: Outputs, rows: Sequence[int]) -> Outputs:
     fields = (outputs.logp, outputs.value, outputs.entropy)
     logp, value, entropy = (None if x is None else x[index] for x in fields)
     assert logp is not None
-    return Outputs(logp, value, entropy)
+    return Outputs(logp, value, entropy, outputs.own)
 
 
 def noisy(x: Tensor, mask: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from torch.nn.functional import cross_entropy
 from torch.utils.checkpoint import checkpoint
 
 from agentrecipes.algorithms.protocol import Algorithm, Outputs
+from agentrecipes.models.value_head import OwnTrunk, linear
 from agentrecipes.training import optimizer as optimizers
 from agentrecipes.training.attention import install
 from agentrecipes.training.batch import MicroBatch
@@ -49,6 +50,7 @@ class PolicyModule(L.LightningModule):
         install(_causal(model))
         self.model = model
         self.value_head = value_head
+        self.own = torch.nn.ParameterDict()  # of the algorithm itself
         self.update: Update | None = None
         self.optimizer: torch.optim.Optimizer | None = None
         self.steps = 0  # optimizer steps of the stage so far
@@ -80,11 +82,15 @@ class PolicyModule(L.LightningModule):
             )
         values = None
         if value and self.value_head is not None:
-            values = self.value_head(picked.detach() if self._detached else picked)[:, 0].float()
+            below = picked.detach() if self._detached else picked
+            if isinstance(self.value_head, OwnTrunk):
+                below = _hidden(self.value_head.trunk, strip)
+            values = linear(self.value_head)(below)[:, 0].float()
         return Outputs(
             logp=strip.spread(logp),
             value=None if values is None else strip.spread(values),
             entropy=None if ent is None else strip.spread(ent),
+            own=dict(self.own.items()),
         )
 
     @torch.no_grad()
@@ -104,7 +110,8 @@ class PolicyModule(L.LightningModule):
         """The micro-batch's share of the step's loss, times what Lightning divides it by."""
         update = self._update()
         if micro.empty:
-            nothing: Tensor = self(micro.strip).logp.sum() * 0.0
+            told = self(micro.strip)
+            nothing: Tensor = sum((each.sum() for each in told.own.values()), told.logp.sum()) * 0.0
             return nothing
         self._empty = False
         needs = update.algorithm.needs
@@ -162,12 +169,13 @@ class PolicyModule(L.LightningModule):
         return self.optimizer
 
     def groups(self) -> list[dict[str, Any]]:
-        """Trainable parameters by label: "policy" and, where there is one, "value"."""
+        """Trainable parameters by label: "policy" and, where there are any, "value" and "own"."""
         policy = [p for p in self.model.parameters() if p.requires_grad]
-        value = [] if self.value_head is None else list(self.value_head.parameters())
-        return [{"params": policy, "label": "policy"}] + (
-            [{"params": value, "label": "value"}] if value else []
-        )
+        critic = [] if self.value_head is None else list(self.value_head.parameters())
+        value = [p for p in critic if p.requires_grad]
+        own = list(self.own.parameters())
+        labelled = (("policy", policy), ("value", value), ("own", own))
+        return [{"params": p, "label": label} for label, p in labelled if p or label == "policy"]
 
     def tables(self) -> list[torch.nn.Parameter]:
         """The weights by token: the embeddings, and the output head where it is not the same."""
