@@ -107,6 +107,7 @@ def test_what_a_stage_learns_beside_the_policy_is_resumed_too(tmp_path):
         "stages.imitate.algorithm.observation_weight=0",
         "stages.imitate.steps=23",
         "stages.reinforce.algorithm.value_trunk=own",
+        "rewards=[spread]",
         "stages.reinforce.iterations=2",
         "evaluation.every=0",
     ]

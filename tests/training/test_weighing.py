@@ -179,8 +179,8 @@ def test_a_learned_balance_begins_at_its_start_where_it_equals_the_fixed_one(cha
     ],
 )
 def test_a_learned_balance_without_room_is_refused(balance, said):
+    words = f"stages.imitate.algorithm={{name: sft, balance: {balance}}}"
     with pytest.raises(RecipeError, match=said):
-        words = f"stages.imitate.algorithm={{name: sft, balance: {balance}}}"
         load(RECIPE, [words])
 
 
