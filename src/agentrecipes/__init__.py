@@ -37,6 +37,11 @@ def run(recipe: Recipe, runs: str | Path = "runs") -> dict[str, Any]:
     """Train, evaluate and record a recipe in a new folder under `runs`; its summary."""
     from agentrecipes import experiment
     from agentrecipes.compile import RunPlace, compile_recipe
+    from agentrecipes.training import cluster
 
     place = RunPlace.new(recipe, Path(runs))
+    if cluster.devices(recipe) > 1:  # its processes are the command line's
+        from agentrecipes.cli.run import carried_out
+
+        return carried_out(recipe, place, resume=False)
     return experiment.run(compile_recipe(recipe, place))

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import secrets
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from agentrecipes.recipe.load import Recipe
+from agentrecipes.recipe.rules import parts_in
 from agentrecipes.tracking.opening import tracker
-from agentrecipes.tracking.protocol import Tracker
+from agentrecipes.tracking.protocol import NullTracker, Tracker, Within
 from agentrecipes.tracking.tables import Tables
 from agentrecipes.training.policy import Policy
+from agentrecipes.training.ranks import leads
+from agentrecipes.training.reuse import Stages
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +23,8 @@ class RunPlace:
 
     runs: Path
     folder: Path
+    within: Within = field(default_factory=Within)
+    stages: Stages | None = None  # where the run keeps stages for others
 
     @property
     def name(self) -> str:
@@ -44,11 +49,18 @@ class Experiment:
 
 
 def compile_recipe(recipe: Recipe, place: RunPlace) -> Experiment:
-    """The experiment that a recipe describes; weights are built, nothing is written yet."""
+    """The experiment that a recipe describes; weights are built, nothing is written yet.
+
+    Raises:
+        MissingExtra: an engine or a reward needs what is not installed.
+    """
+    for _, part in parts_in(recipe.fields):
+        if hasattr(part, "require"):
+            part.require()
     return Experiment(
         recipe=recipe,
         place=place,
         policy=Policy.build(recipe.fields.model, recipe.seed),
-        tables=Tables(place.folder / "tables", place.name),
-        tracker=tracker(recipe.fields.tracking, place.runs),
+        tables=Tables(place.folder / "tables" if leads() else None, place.name),
+        tracker=tracker(recipe.fields.tracking, place.runs) if leads() else NullTracker(),
     )

@@ -286,8 +286,9 @@ class FileName:
     one starts at the folder of the recipe file, or where the user stands if it was typed. ``data``
     must exist, in the recipe's folder unless the user typed it. ``hub`` is a name on a hub, unless
     a folder of that name lies in the recipe's folder. ``text`` is a text, or the name of a
-    ``.txt``, ``.md`` or ``.jinja`` file, and the part gets its text.
+    ``.txt``, ``.md`` or ``.jinja`` file, and the part gets its text. ``made`` is written by the
+    run itself: it need not be there yet, and is no input of the run.
     """
 
-    def __init__(self, what: Literal["data", "hub", "text"] = "data") -> None:
+    def __init__(self, what: Literal["data", "hub", "text", "made"] = "data") -> None:
         self.what = what

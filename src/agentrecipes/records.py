@@ -128,9 +128,10 @@ class Turn:
     calls: tuple[Call, ...]
     valid: bool  # the action could be read
     reward: float  # given by the environment for this turn; 0.0 where it gives none
-    policy_version: int
+    policy_version: int  # of the first action token
     engine_seconds: float
     tool_seconds: float
+    policy_versions: tuple[int, ...] = ()  # by action token, where new weights came in between
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +163,23 @@ class Trajectory:
 
 
 @dataclass(frozen=True, slots=True)
+class Judgement:
+    """One reply of a judge as it was said: ``Judgement("judge", "openai m", "Verdict: no", 0.0)``.
+
+    Without a value, ``problem`` says why: the reply could not be read, or there was none.
+    """
+
+    part: str  # label of the reward that asked
+    judge: str  # who was asked: kind and model
+    reply: str | None  # raw text; null where the judge failed
+    value: float | None  # what the reward read in it
+    problem: str = ""
+    prompt: str = ""  # SHA-256 (hex) of what was asked
+    cached: bool = False  # answered before, and kept
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Scored:
     """A trajectory with what its reward parts gave; null is "could not be computed", never zero."""
 
@@ -170,6 +188,8 @@ class Scored:
     total: float | None  # weighted sum; null drops the trajectory from the update
     per_turn: tuple[float, ...]  # total by turn; a trajectory part counts on the last turn
     masked: bool = False  # total is null by a part with ``missing: mask``, and none drops it
+    judgements: tuple[Judgement, ...] = ()  # what judges replied, in the order they were asked
+    weights: Mapping[str, float] = field(default_factory=dict)  # of the parts in the total
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,3 +263,7 @@ class Batch:
     segment: Tensor = field(
         default_factory=_absent
     )  # (B, T) int8 of a balanced demonstration's tokens: 1 thought, 2 the rest, 0 neither; or (0,)
+    part_returns: Tensor = field(
+        default_factory=_absent
+    )  # (N, P) each reward by itself, before its weight; or (0,)
+    part_weights: tuple[float, ...] = ()  # P of them

@@ -89,6 +89,15 @@ def extremes(schedule: Mapping[str, Any]) -> list[Any]:
     return [schedule["from"], schedule["to"]]
 
 
+def turning(schedule: Mapping[str, Any]) -> list[int]:
+    """The iterations in which a schedule has its extremes; the first one is 0."""
+    if schedule["schedule"] == "constant":
+        return [0]
+    if schedule["schedule"] == "steps":
+        return [place * schedule["every"] for place in range(len(schedule["values"]))]
+    return [0, schedule["over"]]
+
+
 def find(
     data: object, path: tuple[str | int, ...] = ()
 ) -> Iterator[tuple[tuple[str | int, ...], Mapping[str, Any]]]:

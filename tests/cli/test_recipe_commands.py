@@ -96,6 +96,24 @@ def test_a_recipe_s_own_examples_are_scored_when_asked(command, small):
     assert done.code == 2
     assert "exact_match is 1.0, but 0.0 was expected" in done.err
     assert "no reward of the last stage is called 'other'" in done.err
+    text = small.read_text().splitlines()
+    line = next(n for n, each in enumerate(text, start=1) if "exact_match: 0.0" in each)
+    assert f"{small.name}:{line} tests[0].expect.exact_match: " in done.err
+
+
+def test_an_example_may_expect_the_total_and_a_null_says_why(command, small):
+    text = SMALL.replace("exact_match: 1.0}", "total: 2.0}")
+    small.write_text(text)
+    assert "total is 1.0, but 2.0 was expected" in command("check", small, "--rewards").err
+    small.write_text(text.replace("golden_answers: ", "no_answers: "))
+    told = json.loads(command("check", small, "--rewards", "--json").out)
+    [problem] = told["problems"]
+    assert "(exact_match could not be computed)" in problem["message"]
+    assert isinstance(problem["line"], int)
+    small.write_text(text.replace("action: ", "act: "))
+    assert (
+        "tests[0].turns: 'turns[0]' needs an 'action'" in command("check", small, "--rewards").err
+    )
 
 
 def test_show_tells_every_value_and_who_wrote_it(command, small, tmp_path):

@@ -20,6 +20,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent))  # as a program it is started with no path of its own
+
+import killing
+
 PATIENCE_SECONDS = 60.0
 
 
@@ -88,14 +92,24 @@ class Commands:
         self._listener.start()
 
     def start(
-        self, *words: object, file_bytes: int | None = None, env: dict[str, str] | None = None
+        self,
+        *words: object,
+        file_bytes: int | None = None,
+        env: dict[str, str] | None = None,
+        typed: str = "",
+        kill: dict[str, Any] | None = None,
     ) -> Command:
-        """Start ``agentrecipes`` with these words; no file may grow beyond `file_bytes`."""
+        """Start ``agentrecipes`` with these words; no file may grow beyond `file_bytes`.
+
+        `typed` is what stands on its standard input; `kill` is where it is killed, in the words of
+        ``killing.py``.
+        """
         self._count += 1
         command = Command(self.folder / f"command-{self._count}")
         command.folder.mkdir()
         for name in ("stdout", "stderr"):
             (command.folder / name).touch()
+        (command.folder / "stdin").write_text(typed)
         self._running[str(command.folder)] = command
         request = {
             "words": [str(word) for word in words],
@@ -103,6 +117,7 @@ class Commands:
             "output": str(command.folder),
             "file_bytes": file_bytes,
             "env": env or {},
+            "kill": kill or {},
         }
         assert self._server.stdin is not None
         self._server.stdin.write(json.dumps(request) + "\n")
@@ -167,13 +182,18 @@ def become(request: dict[str, Any]) -> None:
     """Be the command, in the forked process."""
     for number, name in ((1, "stdout"), (2, "stderr")):
         os.dup2(os.open(f"{request['output']}/{name}", os.O_WRONLY | os.O_APPEND), number)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(os.open(f"{request['output']}/stdin", os.O_RDONLY), 0)
     os.chdir(request["cwd"])
     os.environ.update(request["env"])
     if (most := request["file_bytes"]) is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
     from agentrecipes.cli.main import main
 
+    kill, told = request["kill"], None
+    if tell := kill.get("tell"):
+        told = killing.count(kill["folder"])
+    elif len(kill) > 1:  # more than the folder
+        killing.arm(kill, kill["folder"])
     code = 70
     try:
         main(request["words"])
@@ -182,6 +202,8 @@ def become(request: dict[str, Any]) -> None:
     except BaseException:  # what Python itself would do at the end of a program
         sys.excepthook(*sys.exc_info())
         code = 1
+    if told is not None:
+        Path(tell).write_text(json.dumps(told()))
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

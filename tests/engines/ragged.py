@@ -13,6 +13,7 @@ PART = Tiny(layers=2, mlp=64, init=0.12)  # a large init: differences show
 MODEL = PART.build(1)
 TOKENIZER = PART.tokenizer()
 STOP = ("</search>", "</answer>")
+LOGP = {"rtol": 0.0, "atol": 1e-5}  # nats; float32 logits of another order of summation
 OBSERVATION = 7  # the longest observation in tokens
 
 

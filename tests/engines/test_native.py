@@ -6,15 +6,23 @@ from dataclasses import replace
 
 import pytest
 import torch
-from ragged import MODEL, OBSERVATION, TOKENIZER, generate, next_turn, plain_logp, requests, start
+from ragged import (
+    LOGP,
+    MODEL,
+    OBSERVATION,
+    TOKENIZER,
+    generate,
+    next_turn,
+    plain_logp,
+    requests,
+    start,
+)
 
-from agentrecipes.engines import sampler
+from agentrecipes.engines import decode
 from agentrecipes.engines.forward import attended
 from agentrecipes.engines.native import Native
 from agentrecipes.errors import EngineError
 from tolerances import FLOAT32
-
-LOGP = {"rtol": 0.0, "atol": 1e-5}  # nats; float32 logits of another order of summation
 
 
 @pytest.fixture
@@ -126,7 +134,7 @@ def test_a_long_turn_outgrows_the_first_columns():
         [sample] = generate(engine, [replace(request, key=("long", key))])
         expected = plain_logp(replace(request, temperature=3.0), sample)
         torch.testing.assert_close(torch.tensor(sample.logp), expected, **LOGP)
-        if len(sample.ids) > sampler.ROOM:
+        if len(sample.ids) > decode.ROOM:
             return
     pytest.fail("no turn was long enough")
 

@@ -540,7 +540,27 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "training/attention.py",
+        "training/spans.py",
+        (
+            "few.pads[:, None], torch.inf",
+            "few.pads[:, None], 0.0",
+            "what is no token weighs",
+        ),
+        (
+            "torch.sigmoid(sums - own[4])",
+            "torch.sigmoid(own[4] - sums)",
+            "two parts of a softmax swap their shares",
+        ),
+        ("into[:, :, place] += part", "into[:, :, place] = part", "a prompt forgets gradients"),
+        ("pairwise(cuts[1:])", "pairwise(cuts)", "a part of a stretch sees all of itself"),
+    ),
+    *_in(
+        "training/llama.py",
+        ("_turned(above, cos, -sin)", "_turned(above, cos, sin)", "gradients turn the wrong way"),
+        ("value=-1.0 / x.shape[-1]", "value=1.0 / x.shape[-1]", "a norm's gradient grows along x"),
+    ),
+    *_in(
+        "training/blocks.py",
         (
             "is_causal=block.mask is None",
             "is_causal=False",
@@ -632,7 +652,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "the value loss does not reach the model",
         ),
         (
-            "below = _hidden(self.value_head.trunk, strip)",
+            "below = hidden(self.value_head.trunk, strip)",
             "below = picked",
             "a critic's own trunk is not used",
         ),

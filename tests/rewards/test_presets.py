@@ -166,3 +166,16 @@ stages:
         path.write_text(one + stages.replace("TOKENS", tokens))
         found.append([(problem.code, problem.path) for problem in check(path)[1]])
     assert found == [[], [("no_effect", "rewards[1].max")]]
+
+
+def test_a_gate_may_begin_open_and_close_by_and_by(write):
+    gate = "{name: gate, when: format_valid, at_least: SCHEDULE, else: 0, then: [exact_match]}"
+    for schedule in (
+        "{schedule: linear, from: 0.0, to: 1.0, over: 50}",
+        "{schedule: steps, values: [0.0, 0.5, 0.9], every: 30}",
+    ):
+        assert check(write(f"[{gate.replace('SCHEDULE', schedule)}]"))[1] == []
+    late = "{schedule: steps, values: [0.0, 0.5, 1.5], every: 30}"
+    _, [problem] = check(write(f"[{gate.replace('SCHEDULE', late)}]"))
+    assert (problem.code, problem.path) == ("contradiction", "rewards[0].at_least")
+    assert "at_least is 1.5" in problem.message

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+from pathlib import Path
+
 import pytest
 from tests.rewards.views import played
 
@@ -9,6 +12,8 @@ from agentrecipes.components import build, find, names
 from agentrecipes.testing.suites import RewardSuite
 
 HIT = {"name": "progress", "of": "gold"}  # one value for each turn
+SAID = str(Path(__file__).parent / "judged.jsonl")
+RECORDED = {"name": "recorded", "path": SAID}
 NEEDED = {  # the fields that parts cannot do without
     "gate": {"when": "format_valid", "then": [HIT, "exact_match"], "else": -1},
     "product": {"of": [HIT, "exact_match"]},
@@ -16,10 +21,24 @@ NEEDED = {  # the fields that parts cannot do without
     "maximum": {"of": [HIT, "format_valid"]},
     "clip": {"of": HIT, "high": 0.5},
     "mix": {"of": HIT, "rest": "exact_match"},
+    "judge": {"judge": RECORDED},
+    "given": {"field": "type"},
+    "tools_used": {"tools": ["search", "add"]},
+    "tag_rules": {"once": ["answer"]},
+    "ragas": {"judge": RECORDED, "metric": "faithfulness"},
+    "ragas_faithfulness": {"judge": RECORDED},
+    "ragas_context_relevance": {"judge": RECORDED},
+    "ragas_answer_relevancy": {"judge": RECORDED, "embeddings": RECORDED},
+    "rubric": {"judge": RECORDED, "criteria": ["is short"]},
 }
 
 
-SHIPPED = [n for n in names("reward") if find("reward", n).__module__.startswith("agentrecipes.")]
+SHIPPED = [
+    name
+    for name in names("reward")
+    if find("reward", name).__module__.startswith("agentrecipes.")
+    and (find_spec("ragas") or not name.startswith("ragas"))
+]
 
 
 @pytest.fixture(params=SHIPPED)

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass, field, replace
 
 import pytest
-from playground import BROKEN, House, tokenizer
+from playground import BROKEN, House, Room, tokenizer
 
 from agentrecipes.engines.native import Native
 from agentrecipes.engines.scripted import ScriptedEngine
@@ -30,6 +30,26 @@ class Watched:
         self.batches.append([(r.key[-4], r.key[-2]) for r in requests])
         await asyncio.sleep(self.seconds)
         return await ScriptedEngine(TOKENIZER, self.answer).generate(requests)
+
+
+@dataclass
+class Joinable(Watched):
+    """One that can be joined; the turns of task 0 wait for `gate`, if there is one."""
+
+    gate: asyncio.Event | None = None
+    given: list[asyncio.Future] = field(default_factory=list)
+
+    def submit(self, requests):
+        self.batches.append([(r.key[-4], r.key[-2]) for r in requests])
+        made = [asyncio.ensure_future(self.one(request)) for request in requests]
+        self.given += made
+        return made
+
+    async def one(self, request):
+        if self.gate is not None and request.key[-4] == "0":
+            await self.gate.wait()
+        [sample] = await ScriptedEngine(TOKENIZER, self.answer).generate([request])
+        return sample
 
 
 def turns_of(*numbers: int):
@@ -166,3 +186,90 @@ def test_a_trajectory_does_not_depend_on_its_company_or_on_the_order(tiny):
     for found in (ready, waves):
         assert [[turn.action for turn in each.turns] for each in found] == expected
     assert len({tuple(each) for each in map(tuple, expected)}) > 6  # attempts differ
+
+
+def gated_house(gate, **fields: object):
+    """The playground's house, in which a task with data "gate" waits for `gate` at its tool."""
+
+    class Waiting(Room):
+        async def step(self, action) -> object:
+            if "gate" in self.task.data and action.answer is None:
+                await gate.wait()
+            return await super().step(action)
+
+    class Gated(House):
+        def open(self, task, seed) -> object:
+            return Waiting(task, self.outcomes)
+
+    return Gated(**fields)
+
+
+@pytest.mark.parametrize("kind", ["Watched", "Joinable"])
+def test_in_ready_order_a_tool_that_hangs_delays_only_its_own_episode(kind):
+    # Task 0's tool answers when all other episodes are over: fixed order would never end.
+    gate, over = asyncio.Event(), []
+    made = jobs(4)
+    made[0] = replace(made[0], task=replace(made[0].task, data={"gate": 1.0}))
+    engine = {"Watched": Watched, "Joinable": Joinable}[kind](turns_of(1, 2, 2, 0))
+    watch = opener(gate, over)
+    found = collect(made, setting(engine, gated_house(gate), order="ready", on_progress=watch))
+    assert over == [1, 2, 3, 4]
+    assert [len(t.turns) for t in found] == [2, 3, 3, 1]
+
+
+def opener(gate, over):
+    """A progress that notes what it is told, and opens `gate` when one episode is left."""
+
+    def progress(done, total) -> None:
+        over.append(done)
+        if done == total - 1:
+            gate.set()
+
+    return progress
+
+
+def test_in_ready_order_a_turn_that_is_long_delays_only_its_own_episode():
+    gate, over = asyncio.Event(), []
+    engine = Joinable(turns_of(1, 2, 0), gate=gate)
+    found = collect(jobs(3), setting(engine, order="ready", on_progress=opener(gate, over)))
+    assert over == [1, 2, 3]
+    assert [len(t.turns) for t in found] == [2, 3, 1]
+    assert engine.batches[0] == [("0", 0), ("1", 0), ("2", 0)]
+    assert engine.batches[-1] == [("0", 1)]
+
+
+def test_in_ready_order_a_sampler_that_hangs_ends_the_collection_by_name():
+    engine = Joinable(turns_of(0, 0), gate=asyncio.Event())
+    with pytest.raises(EngineError, match=r"nothing within 0\.05 s"):
+        collect(jobs(2), setting(engine, order="ready", engine_seconds=0.05))
+    assert all(future.done() for future in engine.given)
+
+
+def test_in_ready_order_a_sampler_that_fails_half_way_ends_the_collection():
+    def fail(request: object) -> str:
+        raise EngineError("out of memory.")
+
+    with pytest.raises(EngineError, match="out of memory"):
+        collect(jobs(2), setting(Joinable(fail), order="ready"))
+
+
+@pytest.mark.parametrize("order", ["fixed", "ready"])
+def test_a_tool_that_takes_its_time_is_used_by_all_episodes_at_once(order):
+    # The tools of 64 episodes give their answers when all 64 have been asked.
+    gate, asked = asyncio.Event(), []
+
+    class Counting(Room):
+        async def step(self, action) -> object:
+            if action.answer is None:
+                asked.append(self.task.id)
+                if len(asked) == 64:
+                    gate.set()
+                await gate.wait()
+            return await super().step(action)
+
+    class Hall(House):
+        def open(self, task, seed) -> object:
+            return Counting(task, self.outcomes)
+
+    found = collect(jobs(64), setting(Watched(turns_of(*[1] * 64)), Hall(), order=order))
+    assert [t.stop for t in found] == [Stop.ANSWERED] * 64

@@ -23,6 +23,7 @@ LIGHT = (
     ("list",),
     ("list", "reward"),
     ("curriculum", RECIPE, "curriculum=success_band", "--iterations", "2"),
+    ("plan", RECIPE),
     ("schema",),
     ("new", "starter"),
     ("runs",),

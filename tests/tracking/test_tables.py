@@ -5,12 +5,13 @@ import os
 import resource
 import subprocess
 import sys
+from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
 from tests.tracking.made import scored, turn
 
-from agentrecipes.records import Call, EvaluationRow, Place
+from agentrecipes.records import Call, EvaluationRow, Judgement, Place
 from agentrecipes.tracking import manifest
 from agentrecipes.tracking.columns import COLUMNS
 from agentrecipes.tracking.tables import MetricRow, Tables
@@ -81,7 +82,8 @@ def test_arguments_that_json_lacks_are_written_as_text(tables, tmp_path):
 
 
 def test_every_table_has_the_documented_columns_in_order(tables, tmp_path):
-    tables.trajectories([scored()], PLACE)
+    judged = replace(scored(), judgements=(Judgement("judge", "openai m", "yes", 1.0),))
+    tables.trajectories([judged], PLACE)
     tables.metrics("reinforce", [MetricRow(1, 2, "a", 0.5, 3.0)], name="000001")
     row = EvaluationRow("s", 0, "dev", "greedy", "em", None, 0, None, {"chain-1": 1.0}, 0.5)
     tables.evaluations([row])

@@ -24,8 +24,9 @@ from agentrecipes.recipe.schema import Trainer
 from agentrecipes.records import Batch, Scored
 from agentrecipes.training import fit
 from agentrecipes.training.batch import collected_batch, computed, cut, filler, read_batch, take
-from agentrecipes.training.module import PolicyModule, Update
+from agentrecipes.training.module import PolicyModule
 from agentrecipes.training.rows import Row, trajectory_rows
+from agentrecipes.training.update import Update
 from algorithms.test_suite import PENALTY, TERMS, with_fields
 from tolerances import FLOAT32
 

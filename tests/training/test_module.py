@@ -9,8 +9,9 @@ from peft import LoraConfig, get_peft_model
 
 from agentrecipes.components import build
 from agentrecipes.models.value_head import fitted, restored
-from agentrecipes.training.module import PolicyModule, Update
+from agentrecipes.training.module import PolicyModule
 from agentrecipes.training.pack import strip
+from agentrecipes.training.update import Update
 from tolerances import EXACT, FLOAT32
 
 ROWS = [row([3, 1, 4, 1, 5], [2, 4], 0), row([9, 2, 6], [1, 2], 1)]

@@ -65,8 +65,9 @@ def test_packed_gradients_equal_those_of_the_plain_computation_in_float64():
     for (name, one), (_, other) in zip(
         plain.named_parameters(), packed.named_parameters(), strict=True
     ):
-        # transformers computes norms and rotary angles in float32 even in a float64 model
-        torch.testing.assert_close(other.grad, one.grad, rtol=1e-5, atol=1e-6, msg=name)
+        # transformers computes norms and rotary angles in float32 even in a float64 model, and
+        # the head's outcomes are float32 here: some 1e-7 of gradients of some 100
+        torch.testing.assert_close(other.grad, one.grad, rtol=1e-5, atol=1e-4, msg=name)
 
 
 def plain_logp_with_gradient(model, each):
@@ -99,7 +100,9 @@ def test_the_head_in_chunks_gives_the_same_values_and_gradients(monkeypatch):
     whole, chunked = llama(), llama()
     one = PolicyModule(whole, None)(strip(rows, scored(rows)), entropy=True)
     (one.logp.sum() + one.entropy.sum()).backward()
-    monkeypatch.setattr("agentrecipes.training.module.LOGIT_BYTES", 50 * 4 * 3 * 2)  # two rows each
+    monkeypatch.setattr(
+        "agentrecipes.training.scoring.LOGIT_BYTES", 50 * 4 * 3 * 2
+    )  # two rows each
     two = PolicyModule(chunked, None)(strip(rows, scored(rows)), entropy=True)
     (two.logp.sum() + two.entropy.sum()).backward()
     torch.testing.assert_close(two.logp, one.logp, **FLOAT32)

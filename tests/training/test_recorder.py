@@ -43,7 +43,7 @@ def made(tmp_path):
         tables=Tables(tmp_path, "run"),
         tracker=heard,
         progress=heard,
-        stop=lambda: bool(asked),
+        stop=lambda: "stop" in asked,
         save=lambda position: asked.append(("save", position.iteration)),
         evaluate=lambda position: asked.append(("evaluate", position.iteration)),
         every=2,
@@ -98,6 +98,10 @@ def test_an_evaluation_is_due_every_so_many_iterations(made):
     recorder, _, asked = made
     for done in range(1, 6):
         recorder.iteration(Position(iteration=done), collected(), {})
+    assert asked == [("evaluate", 2), ("evaluate", 4)]
+    asked.append("stop")
+    recorder.iteration(Position(iteration=6), collected(), {})  # due, but saving comes first
+    asked.remove("stop")
     assert asked == [("evaluate", 2), ("evaluate", 4)]
     recorder.every = 0
     recorder.iteration(Position(iteration=6), collected(), {})

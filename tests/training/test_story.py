@@ -56,13 +56,14 @@ def test_a_run_is_named_after_its_folder_and_recipe(tmp_path):
     assert summary["recipe_hash"] == small("seed=12").hash  # the seeds of a recipe share it
 
 
-def test_only_the_last_evaluation_counts_as_measured_just_now():
+def test_an_evaluation_is_known_by_stage_iteration_and_split():
     story = Story()
     assert not story.was_measured_at("reinforce", 3, "dev")
     for iteration in (2, 3):
         story.evaluations.append({"stage": "reinforce", "iteration": iteration, "split": "dev"})
     assert story.was_measured_at("reinforce", 3, "dev")
-    for place in (("reinforce", 2, "dev"), ("imitate", 3, "dev"), ("reinforce", 3, "test")):
+    assert story.was_measured_at("reinforce", 2, "dev")
+    for place in (("reinforce", 1, "dev"), ("imitate", 3, "dev"), ("reinforce", 3, "test")):
         assert not story.was_measured_at(*place)
 
 

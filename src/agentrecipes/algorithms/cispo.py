@@ -27,6 +27,7 @@ class CISPO(Component):
     max_tokens: fields.MaxTokens = None
     std: fields.Std = "sample"
     epsilon: fields.Epsilon = fields.EPSILON
+    normalise: fields.Normalise = "total"
     entropy: fields.Entropy = 0.0
     kl: fields.Kl = fields.Kl()
     importance: fields.Importance | None = None

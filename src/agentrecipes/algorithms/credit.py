@@ -85,7 +85,31 @@ def penalised_returns(batch: Batch, kl: Kl) -> Tensor:
 
 def group_relative(part: Grouped, batch: Batch) -> Tensor:
     """(B, T) GRPO's advantage: each trajectory's return, less the KL penalty, against its group."""
+    if getattr(part, "normalise", "total") == "parts":
+        relative, told = relative_parts(part, batch)
+        where = trusted(batch) & told[batch.trajectory][:, None]
+        return whiten(on_tokens(relative, batch), where).to(batch.logp_old.dtype)
     return spread(relative_returns(part, batch), batch)
+
+
+def relative_parts(part: Grouped, batch: Batch) -> tuple[Tensor, Tensor]:
+    """(N,) float64 Σ_k w_k · A(r_k), every reward against its group; (N,) bool where one differs.
+
+    GDPO, Liu et al. 2026, https://arxiv.org/abs/2601.05242. A sum that is normalised as one gives a
+    reward the say that its spread has in the group; here each has the say of its weight. A reward
+    that all of a group share gives 0 and leaves the others alone. The sum is whitened over the
+    batch's tokens; other than in verl, those of groups that are alike in every reward stay at 0.
+    """
+    summed = torch.zeros_like(batch.returns, dtype=torch.float64)
+    known, told = finite(batch), torch.zeros_like(batch.returns, dtype=torch.bool)
+    for column, weight in zip(batch.part_returns.T, batch.part_weights, strict=True):
+        values = torch.where(known, column.double(), torch.nan)
+        relative = advantages.group_advantages(
+            values, batch.group, std=part.std, epsilon=part.epsilon
+        )
+        summed = summed + weight * relative
+        told = told | advantages.has_signal(values, batch.group)
+    return summed, told
 
 
 def relative_returns(part: Grouped, batch: Batch) -> Tensor:

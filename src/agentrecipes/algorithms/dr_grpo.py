@@ -24,6 +24,7 @@ class DrGRPO(Component):
     max_tokens: fields.MaxTokens = None
     std: fields.Std = "none"
     epsilon: fields.Epsilon = fields.EPSILON
+    normalise: fields.Normalise = "total"
     entropy: fields.Entropy = 0.0
     kl: fields.Kl = fields.Kl()
     importance: fields.Importance | None = None

@@ -45,6 +45,13 @@ Std = Annotated[
     Field(description="What a group's advantages are divided by: a std (n - 1, or n) or 1."),
 ]
 Epsilon = Annotated[float, Field(ge=0.0, description="Added to the group's std.")]
+Normalise = Annotated[
+    Literal["total", "parts"],
+    Field(
+        description="What is compared within a group: the total, or each reward by itself before "
+        "they are summed by weight and whitened, so that none drowns another (GDPO)."
+    ),
+]
 Whiten = Annotated[
     bool, Field(description="Scale the advantages of a batch's action tokens to mean 0, std 1.")
 ]
@@ -172,6 +179,9 @@ def group_rules(part: Any, stage: Any) -> Iterable[Problem]:
     """A baseline from other attempts needs other attempts; and fields without effect."""
     yield from field_rules(part, stage)
     yield from group_size_rule(part, stage)
+    if getattr(part, "normalise", "total") == "parts" and part.kl.place == "reward":
+        found = "normalise: parts compares rewards one by one, and kl.place: reward adds to them"
+        yield Problem("contradiction", "normalise", found, "Write `place: loss`.")
 
 
 def group_size_rule(part: Any, stage: Any) -> Iterable[Problem]:

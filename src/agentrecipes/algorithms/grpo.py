@@ -29,6 +29,7 @@ class GRPO(Component):
     max_tokens: fields.MaxTokens = None
     std: fields.Std = "sample"
     epsilon: fields.Epsilon = fields.EPSILON
+    normalise: fields.Normalise = "total"
     entropy: fields.Entropy = 0.0
     kl: fields.Kl = fields.Kl()
     importance: fields.Importance | None = None

@@ -30,7 +30,7 @@ class Needs:
     every_row: bool = True  # rows without advantage too; False: they have no loss and no gradient
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: DeepSpeed looks for tensors in its __dict__
 class Outputs:
     """What the model says about a batch; (B, T) each, with gradient. ``entropy`` in nats."""
 

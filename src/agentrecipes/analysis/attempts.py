@@ -111,6 +111,7 @@ def _turn(stored: Mapping[str, Any], prompt: tuple[int, ...]) -> Turn:
         policy_version=stored["policy_version"],
         engine_seconds=stored["engine_seconds"],
         tool_seconds=stored["tool_seconds"],
+        policy_versions=tuple(stored["policy_versions"] or ()),
     )
 
 

@@ -18,6 +18,7 @@ from agentrecipes.cli.arguments import (
     split_words,
 )
 from agentrecipes.cli.output import emit_json, note
+from agentrecipes.components import suggest
 from agentrecipes.errors import Problem, RecipeError, of_problems
 
 if TYPE_CHECKING:
@@ -73,6 +74,11 @@ def _check_one(
     except RecipeError as error:
         return None, list(error.problems)
     recipe, problems = check_recipe(path, overrides, profile=profile)
+    if recipe is not None and not any(problem.severity == "error" for problem in problems):
+        from agentrecipes.analysis.plan.plan import shortage
+
+        short = shortage(recipe)
+        problems = [*problems, *([short] if short is not None else [])]
     if recipe is not None and rewards:
         problems = [*problems, *reward_problems(recipe, path)]
     return recipe, list(problems)
@@ -88,26 +94,51 @@ def _say(name: str, recipe: Recipe | None, *, found: list[Problem], quiet: bool)
 
 
 def reward_problems(recipe: Recipe, path: Path) -> list[Problem]:
-    """What the recipe's examples expect of its rewards and do not get."""
+    """What the recipe's examples expect of its rewards and do not get, each with its place."""
     from agentrecipes.rollout.score import read_transcripts, score_in
 
-    problems = []
+    problems: list[Problem] = []
     stage = recipe.stage(len(recipe.fields.stages) - 1, 0)
     for index, example in enumerate(recipe.fields.tests):
         line = {"id": f"tests[{index}]", "task": example.task, "turns": list(example.turns)}
-        [(_, view)] = read_transcripts([line], stage.environment)
-        got = score_in(stage, view).parts
+        try:
+            [(_, view)] = read_transcripts([line], stage.environment)
+        except RecipeError as error:
+            for fault in error.problems:
+                found = Problem("reward_test", f"tests[{index}].turns", fault.message)
+                problems.append(_placed(found, recipe, path))
+            continue
+        [scores] = score_in(stage, [view])
+        got = {"total": scores.total, **scores.parts}
+        why = f" ({'; '.join(scores.problems)})" if scores.problems else ""
         for part, expected in example.expect.items():
+            hint = ""
             if part not in got:
                 message = f"no reward of the last stage is called {part!r}"
+                hint = suggest(part, got)
             elif not _equal(got[part], expected):
-                message = f"{part} is {got[part]!r}, but {expected!r} was expected"
+                null = why if got[part] is None else ""
+                message = f"{part} is {got[part]!r}, but {expected!r} was expected{null}"
             else:
                 continue
-            problems.append(
-                Problem("reward_test", f"tests[{index}].expect.{part}", message, file=str(path))
-            )
+            found = Problem("reward_test", f"tests[{index}].expect.{part}", message, hint)
+            problems.append(_placed(found, recipe, path))
     return problems
+
+
+def _placed(problem: Problem, recipe: Recipe, path: Path) -> Problem:
+    """The problem with the file and line in which its example stands."""
+    head = problem.path
+    while head:
+        within = [label for key, label in recipe.origin.items() if key.startswith(head)]
+        label = recipe.origin.get(head) or next(iter(within), "")
+        file, _, line = label.rpartition(":")
+        if line.isdigit():
+            named = [str(each) for each in recipe.files if str(each).endswith(file)]
+            shown = str(path) if str(path).endswith(file) else next(iter(named), file)
+            return problem.at(shown, int(line), None)
+        head = head.rpartition(".")[0]
+    return problem.at(str(path), None, None)
 
 
 def _equal(got: float | None, expected: float | None) -> bool:

@@ -30,11 +30,13 @@ SHARE, SETUP = "Share", "Set-up"
 
 COMMANDS = {
     "run": Entry("run", "run", TRAIN, "Train, evaluate and track a recipe, or resume a run."),
+    "sweep": Entry("sweep", "sweep", TRAIN, "Run an Optuna study over a recipe; it resumes."),
     "eval": Entry("evaluate", "evaluate", TRAIN, "Evaluate a run's model, or a recipe's."),
     "check": Entry("check", "check", RECIPES, "Validate recipes; all problems at once."),
     "show": Entry(
         "show", "show", RECIPES, "Show the resolved recipe and where each value is from."
     ),
+    "plan": Entry("plan", "plan", RECIPES, "Show a recipe's memory and time, without loading it."),
     "list": Entry(
         "parts", "parts", RECIPES, "List the parts a recipe can name, with their fields."
     ),
@@ -50,8 +52,11 @@ COMMANDS = {
     "diff": Entry("diff", "diff", RUNS, "Compare two runs: recipe, first token, figures."),
     "replay": Entry("replay", "replay", RUNS, "Compute a run's rewards and advantages again."),
     "verify": Entry("verify", "verify", RUNS, "Certify the tokens that a run has stored."),
+    "ui": Entry("ui", "ui", RUNS, "Open MLflow's pages on the runs, until Ctrl-C."),
     "report": Entry("report", "report", RUNS, "Write runs as one self-contained HTML page."),
     "export": Entry("export", "export", RUNS, "Write a run's model, or its adapter merged."),
+    "chat": Entry("serve", "chat", RUNS, "Ask a run's agent questions; its steps are shown."),
+    "serve": Entry("serve", "serve", RUNS, "Serve a run's agent to OpenAI-style clients."),
     "registry": Entry("registry", "registry", SHARE, "Search, show or verify a registry."),
     "push": Entry("registry", "push", SHARE, "Put a recipe and its figures into a registry."),
     "pull": Entry("registry", "pull", SHARE, "Fetch a recipe from a registry."),

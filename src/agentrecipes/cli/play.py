@@ -33,7 +33,9 @@ Script = Annotated[
 Episodes = Annotated[int, typer.Option(min=1, help="How many tasks are played.")]
 StageName = Annotated[
     str | None,
-    typer.Option("--stage", metavar="NAME", help="Whose environment; default: the last."),
+    typer.Option(
+        "--stage", metavar="NAME", help="Default: the last. @100: as it is in iteration 100."
+    ),
 ]
 Split = Annotated[Literal["train", "dev", "test"], typer.Option(help="Which tasks are played.")]
 
@@ -100,7 +102,7 @@ def episode(stage: Stage, task: Task, *, make: Make, seed: int) -> dict[str, Any
     from agentrecipes.rollout.score import score_in
 
     played = play_episode(stage.environment, task, agent=make, seed=seed)
-    scores = score_in(stage, played.view)
+    scores = score_in(stage, [played.view])[0]
     return {
         "task": task.id,
         "turns": played.turns,
@@ -138,13 +140,19 @@ def shown(told: list[dict[str, Any]], mean_total: float | None) -> str:
 
 
 def stage_of(recipe: Recipe, name: str | None) -> Stage:
-    """The named stage as it is in its first iteration; the last one by default.
+    """The named stage as it is in its first iteration, or in another: ``reinforce@100``, ``@100``.
+
+    Without a name it is the last one.
 
     Raises:
-        RecipeError: no stage is called that.
+        RecipeError: no stage is called that, or the iteration is no number.
     """
     known = [stage.name for stage in recipe.fields.stages]
-    if name is not None and name not in known:
-        hint = suggest(name, known)
-        raise RecipeError([Problem("unknown_stage", "", f"no stage is called {name!r}", hint)])
-    return recipe.stage(known.index(name) if name is not None else len(known) - 1, 0)
+    wanted, _, iteration = (name or "").partition("@")
+    if wanted and wanted not in known:
+        hint = suggest(wanted, known)
+        raise RecipeError([Problem("unknown_stage", "", f"no stage is called {wanted!r}", hint)])
+    if not (iteration or "0").isdecimal():
+        raise RecipeError(f"--stage {name}: {iteration!r} is no number of an iteration")
+    index = known.index(wanted) if wanted else len(known) - 1
+    return recipe.stage(index, int(iteration or 0))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +13,7 @@ from agentrecipes.cli.arguments import Json, Parts, Profile, open_recipe, split_
 from agentrecipes.cli.output import emit_json, note, table
 from agentrecipes.cli.play import StageName, stage_of
 from agentrecipes.errors import RecipeError
+from agentrecipes.records import Judgement
 
 Words = Annotated[
     list[str],
@@ -39,8 +42,9 @@ def score(
     from agentrecipes.rollout.score import read_transcripts, score_in
 
     told: list[dict[str, Any]] = []
-    for name, view in read_transcripts(Path(file), chosen.environment):
-        scores = score_in(chosen, view)
+    read = read_transcripts(Path(file), chosen.environment)
+    found = score_in(chosen, [view for _, view in read])
+    for (name, _), scores in zip(read, found, strict=True):
         for problem in scores.problems:
             note(f"warning: {name}: {problem}")
         told.append(
@@ -49,6 +53,7 @@ def score(
                 "parts": scores.parts,
                 "per_turn": list(scores.per_turn),
                 "total": scores.total,
+                **_judgements(scores.judgements),
             }
         )
     if as_json:
@@ -57,3 +62,8 @@ def score(
     labels = [entry.label for entry in chosen.rewards]
     rows = ([one["id"], one["total"], *map(one["parts"].get, labels)] for one in told)
     typer.echo(table(("id", "total", *labels), rows))
+
+
+def _judgements(said: Sequence[Judgement]) -> dict[str, Any]:
+    """What judges replied, where one was asked."""
+    return {"judgements": [asdict(each) for each in said]} if said else {}

@@ -57,7 +57,9 @@ def _places(summary: Mapping[str, Any]) -> str:
         "tables": f"{summary['dir']}/tables",
         "MLflow": artifacts.get("mlflow_run_id"),
     }
-    return "\n".join(f"{name:7} {place}" for name, place in places.items() if place)
+    lines = [f"{name:7} {place}" for name, place in places.items() if place]
+    reused = [f"reused  {each['stage']} of {each['run']}" for each in summary.get("reused") or ()]
+    return "\n".join([*lines, *reused])
 
 
 def _verdict(summary: Mapping[str, Any]) -> str:

@@ -14,6 +14,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 from transformers.cache_utils import Cache
 
+from agentrecipes.engines.attention import Seats
+
 Ids = tuple[int, ...]
 
 
@@ -26,8 +28,9 @@ class Layer:
     keys: Tensor
     values: Tensor
 
-    def __init__(self, rows: int, columns: int) -> None:
+    def __init__(self, rows: int, columns: int, dtype: torch.dtype | None = None) -> None:
         self.rows, self.columns = rows, columns
+        self.dtype = dtype  # None: that of the first states
         self.live = rows  # rows of the next forward pass: the first ones
         self.used = 0  # columns that are filled
         self.is_initialized = False
@@ -35,7 +38,8 @@ class Layer:
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
         def empty(states: Tensor) -> Tensor:
             _, heads, _, width = states.shape
-            return states.new_empty((self.rows, heads, self.columns, width))
+            shape = (self.rows, heads, self.columns, width)
+            return states.new_empty(shape, dtype=self.dtype or states.dtype)
 
         self.keys, self.values = empty(key_states), empty(value_states)
         self.is_initialized = True
@@ -44,13 +48,23 @@ class Layer:
         self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any
     ) -> tuple[Tensor, Tensor]:
         """Append columns, (live rows, heads, columns, width); return all columns in that shape."""
+        self.append(key_states, value_states)
+        keys, values = self.own
+        return keys.to(key_states.dtype), values.to(value_states.dtype)
+
+    def append(self, key_states: Tensor, value_states: Tensor) -> None:
+        """Append columns, (live rows, heads, columns, width)."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         end = self.used + key_states.shape[2]
         self.keys[: self.live, :, self.used : end] = key_states
         self.values[: self.live, :, self.used : end] = value_states
         self.used = end
-        return self.keys[: self.live, :, :end], self.values[: self.live, :, :end]
+
+    @property
+    def own(self) -> tuple[Tensor, Tensor]:
+        """Keys and values of the live rows, (live rows, heads, columns, width)."""
+        return self.keys[: self.live, :, : self.used], self.values[: self.live, :, : self.used]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         return self.used + query_length, 0
@@ -63,23 +77,38 @@ class Layer:
 
 
 class Rows:
-    """The cache of one call: its layers, which columns are valid, and the ids each row holds."""
+    """The cache of one call: its layers, which columns are valid, and the ids each row holds.
 
-    def __init__(self, layers: int, rows: int, columns: int) -> None:
-        self.layers = [Layer(rows, columns) for _ in range(layers)]
+    What rows of a group begin with may lie in `shared` instead of in each row's own columns.
+    """
+
+    def __init__(
+        self, layers: int, rows: int, columns: int, dtype: torch.dtype | None = None
+    ) -> None:
+        self.layers = [Layer(rows, columns, dtype) for _ in range(layers)]
         listed: Any = self.layers
         self.cache = Cache(layers=listed)
         self.valid = torch.zeros((rows, columns), dtype=torch.bool)
         self.ids: list[Ids] = []  # written when the call is over
+        self.shared: Shared | None = None
 
     @property
     def used(self) -> int:
         return self.layers[0].used
 
     @property
+    def live(self) -> int:
+        return self.layers[0].live
+
+    @property
+    def dtype(self) -> torch.dtype | None:
+        return self.layers[0].dtype
+
+    @property
     def bytes(self) -> int:
         tensors = [tensor for layer in self.layers for tensor in (layer.keys, layer.values)]
-        return sum(t.numel() * t.element_size() for t in tensors)
+        own = sum(t.numel() * t.element_size() for t in tensors)
+        return own + (self.shared.prompts.bytes if self.shared else 0)
 
     def narrow(self, live: int) -> None:
         """Only the first `live` rows take part from here on."""
@@ -107,11 +136,13 @@ class Rows:
         for layer in self.layers:
             layer.keys[here, :, :end] = layer.keys[there, :, :end]
             layer.values[here, :, :end] = layer.values[there, :, :end]
+        if self.shared:
+            self.shared.swap(one.tolist(), other.tolist())
 
     def spread(self, source: Tensor, columns: int) -> Rows:
         """New rows, row i a copy of row ``source[i]``, with room for `columns` more columns."""
         end = self.used
-        new = Rows(len(self.layers), len(source), end + columns)
+        new = Rows(len(self.layers), len(source), end + columns, self.dtype)
         new.valid = pad(self.valid[source, :end], (0, columns))
         for layer, old in zip(new.layers, self.layers, strict=True):
             layer.lazy_initialization(old.keys, old.values)
@@ -120,83 +151,78 @@ class Rows:
             layer.used = end
         return new
 
-
-class Shelf:
-    """Rows of earlier calls, newest last, within a number of bytes; the newest call stays."""
-
-    def __init__(self, limit_bytes: int) -> None:
-        self.limit_bytes = limit_bytes
-        self._calls: list[Rows] = []
-
-    def clear(self) -> None:
-        self._calls.clear()
-
-    def keep(self, rows: Rows) -> None:
-        """Put `rows` on the shelf; the oldest leave when there is no room."""
-        self._calls.append(rows)
-        while len(self._calls) > 1 and sum(call.bytes for call in self._calls) > self.limit_bytes:
-            self._calls.pop(0)
-
-    def match(self, prompts: Sequence[Ids]) -> list[tuple[Rows, int] | None]:
-        """For each prompt the row that holds its longest beginning (never all of it), else None."""
-        held = [(ids, call, row) for call in self._calls for row, ids in enumerate(call.ids)]
-        if not held:
-            return [None] * len(prompts)
-        head = min(len(ids) for ids, _, _ in held)
-        known: dict[Ids, list[tuple[Ids, Rows, int]]] = {}
-        for entry in held:
-            known.setdefault(entry[0][:head], []).append(entry)
-        return [_longest(prompt, known.get(prompt[:head], [])) for prompt in prompts]
-
-    def gather(
-        self, found: Sequence[tuple[Rows, int] | None], layers: int, *, columns: int
-    ) -> Rows:
-        """New rows that begin with what was found, without gaps, with `columns` more columns."""
-        longest = max((len(hit[0].ids[hit[1]]) for hit in found if hit), default=0)
-        new = Rows(layers, len(found), longest + columns)
-        by_call: dict[int, tuple[Rows, list[int], list[int]]] = {}
-        for target, hit in enumerate(found):
-            if hit:
-                _, rows, targets = by_call.setdefault(id(hit[0]), (hit[0], [], []))
-                rows.append(hit[1])
-                targets.append(target)
-        for call, rows, targets in by_call.values():
-            _copy(call, rows, new=new, targets=targets, longest=longest)
-        if longest:
-            strangers = [target for target, hit in enumerate(found) if not hit]
-            for layer in new.layers:
-                layer.used = longest
-                layer.keys[strangers, :, :longest] = 0.0  # masked, but it must be finite
-                layer.values[strangers, :, :longest] = 0.0
+    def begun(self, source: Sequence[int], columns: int) -> Rows:
+        """New rows without a column of their own; row i begins with what row ``source[i]`` is."""
+        new = Rows(len(self.layers), len(source), columns, self.dtype)
+        new.valid = new.valid.to(self.valid.device)
+        for layer, old in zip(new.layers, self.layers, strict=True):
+            layer.lazy_initialization(old.keys, old.values)
+        new.shared = Shared(self, list(source))
         return new
 
+    def join(self, new: Rows) -> None:
+        """Put the rows of `new` after the live ones, in place of those that are over."""
+        self.flatten()
+        new.flatten()
+        live, total = self.live, self.live + new.live
+        was, end = self.used, max(self.used, new.used)
+        first = end - new.used
+        self.reserve(end - was + 1)
+        more = max(0, total - len(self.valid))
+        self.valid = pad(self.valid, (0, 0, 0, more))
+        self.valid[live:total] = False
+        self.valid[live:total, first:end] = new.valid[: new.live, : new.used]
+        for layer, other in zip(self.layers, new.layers, strict=True):
+            for name in ("keys", "values"):
+                states = pad(getattr(layer, name), (0, 0, 0, 0, 0, 0, 0, more))
+                states[:live, :, was:end] = 0.0  # masked, but it must be finite
+                states[live:total, :, :first] = 0.0
+                states[live:total, :, first:end] = getattr(other, name)[: new.live, :, : new.used]
+                setattr(layer, name, states)
+            layer.rows, layer.live, layer.used = layer.rows + more, total, end
 
-def _longest(prompt: Ids, entries: list[tuple[Ids, Rows, int]]) -> tuple[Rows, int] | None:
-    best, hit = 0, None
-    for ids, call, row in entries:
-        size = len(ids)
-        if best < size < len(prompt) and prompt[:size] == ids:
-            best, hit = size, (call, row)
-    return hit
+    def flatten(self) -> None:
+        """Give every row its own copy of what it shares."""
+        if self.shared is None:
+            return
+        whole = self.shared.prompts.spread(torch.tensor(self.shared.of), self.valid.shape[1])
+        first, last = whole.used, whole.used + self.used
+        whole.valid[:, first:] = self.valid
+        for layer, old in zip(whole.layers, self.layers, strict=True):
+            layer.keys[:, :, first:last] = old.keys[:, :, : self.used]
+            layer.values[:, :, first:last] = old.values[:, :, : self.used]
+            layer.used, layer.live = last, old.live
+        self.layers, self.cache, self.valid = whole.layers, whole.cache, whole.valid
+        self.shared = None
 
 
-def _copy(call: Rows, rows: list[int], *, new: Rows, targets: list[int], longest: int) -> None:
-    """Write the valid columns of `call`'s rows into the first columns of `new`'s rows `targets`."""
-    device = call.valid.device
-    row, target = torch.tensor(rows, device=device), torch.tensor(targets, device=device)
-    new.valid = new.valid.to(device)
-    valid = call.valid[row, : call.used]  # (n, used)
-    place = torch.arange(longest, device=device)
-    kept = place < valid.sum(1)[:, None]  # (n, longest)
-    # Valid columns first, in their order; then the first one again, which is masked but finite.
-    columns = torch.argsort((~valid).to(torch.uint8), dim=1, stable=True)[:, :longest]
-    columns = pad(columns, (0, longest - columns.shape[1]))
-    columns = torch.where(kept, columns, columns[:, :1])
-    new.valid[target, :longest] = kept
-    for layer, old in zip(new.layers, call.layers, strict=True):
-        if not layer.is_initialized:
-            layer.lazy_initialization(old.keys, old.values)
-        head = torch.arange(old.keys.shape[1], device=device)
-        index = (row[:, None, None], head[None, :, None], columns[:, None, :])
-        layer.keys[target, :, :longest] = old.keys[index]
-        layer.values[target, :, :longest] = old.values[index]
+class Shared:
+    """Prompts that several rows begin with: their keys and values are there once."""
+
+    def __init__(self, prompts: Rows, of: list[int]) -> None:
+        self.prompts = prompts  # a row each
+        self.of = of  # by row of those that share: the prompt that it begins with
+        valid = prompts.valid[:, : prompts.used]
+        self.sizes: list[int] = valid.sum(1).tolist()
+        gaps = not bool(valid.all())
+        nothing = torch.zeros(valid.shape)
+        self.bias = nothing.masked_fill_(~valid, float("-inf")) if gaps else None
+        self._seats: Seats | None = None
+        self._seated = 0
+
+    def swap(self, one: Sequence[int], other: Sequence[int]) -> None:
+        """Exchange the rows ``one[i]`` and ``other[i]``."""
+        for a, b in zip(one, other, strict=True):
+            self.of[a], self.of[b] = self.of[b], self.of[a]
+        self._seats = None
+
+    def seats(self, live: int) -> Seats:
+        """How the first `live` rows sit in their groups."""
+        if self._seats is None or self._seated != live:
+            self._seats = Seats.of(self.of[:live], groups=len(self.sizes))
+            self._seated = live
+        return self._seats
+
+    def layers(self) -> list[tuple[Tensor, Tensor]]:
+        """By layer the prompts' keys and values, (prompts, heads, columns, width)."""
+        return [layer.own for layer in self.prompts.layers]

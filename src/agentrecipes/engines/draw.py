@@ -29,6 +29,11 @@ class Ways:
         """How each request is drawn; temperature 0 is greedy, and is recorded at temperature 1."""
         heat = torch.tensor([request.temperature for request in requests], device=device)
         cut = torch.tensor([r.top_p for r in requests], dtype=torch.float64, device=device)
+        return cls.made(heat, cut)
+
+    @classmethod
+    def made(cls, heat: Tensor, cut: Tensor) -> Ways:
+        """Ways of R rows from their temperatures, 0 for greedy, and their top_p; (R,) both."""
         greedy = heat == 0
         return cls(
             torch.where(greedy, 1.0, heat),

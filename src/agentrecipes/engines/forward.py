@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from agentrecipes.engines import llama
 from agentrecipes.engines.cache import Ids, Rows
+from agentrecipes.engines.llama import Llama, is_plain_llama
 from agentrecipes.errors import EngineError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+SCORED = 128  # columns of scores
 CHUNK_TOKENS = 16384  # tokens of one forward pass over prompts, padding included
 
 
@@ -31,7 +32,7 @@ class Network:
                 f"{', '.join(sorted(kinds))}. Use full attention and sdpa, or the vllm engine."
             )
         self._model = model
-        self._plain = llama.is_plain_llama(model)
+        self._llama = Llama(model) if is_plain_llama(model) else None
         self._additive = config._attn_implementation == "eager"  # eager adds its mask
         self.layers = int(config.num_hidden_layers)
         self.vocabulary = len(model.get_input_embeddings().weight)  # type: ignore[arg-type]
@@ -88,6 +89,8 @@ class Network:
         tokens, real, positions = (t.to(self.device) for t in (padded, real, positions))
         rows.valid = rows.valid.to(self.device)
         base, step = rows.used, max(1, CHUNK_TOKENS // len(news))
+        if rows.shared:  # every pair of a new and an old token has its scores in memory
+            step = max(1, step // max(1, (rows.used + width) // SCORED))
         rows.valid[:, base : base + width] = real
         logits = torch.empty(0)
         for start in range(0, width, step):
@@ -96,14 +99,25 @@ class Network:
             logits = self._forward(rows, tokens[:, part], positions=positions[:, part], mask=mask)
         return logits
 
+    @property
+    def shares(self) -> bool:
+        """Whether rows may share a prompt, in float32."""
+        return self._llama is not None
+
     def step(self, rows: Rows, tokens: Tensor, *, positions: Tensor) -> Tensor:
         """Append one token to each live row, (n,); logits (n, V) float32."""
-        mask = rows.valid[: len(tokens), None, None, : rows.used + 1]
-        if self._plain:
-            return llama.step(self._model, rows, tokens, positions=positions, mask=mask).float()
+        seen = rows.valid[: len(tokens), None, : rows.used + 1]
+        if self._llama:
+            logits = self._llama.forward(
+                rows, tokens[:, None], positions=positions[:, None], own=seen
+            )
+            return logits.float()
+        mask = seen[:, None]
         return self._forward(rows, tokens[:, None], positions=positions[:, None], mask=mask)
 
     def _forward(self, rows: Rows, tokens: Tensor, *, positions: Tensor, mask: Tensor) -> Tensor:
+        if self._llama and rows.shared:
+            return self._llama.forward(rows, tokens, positions=positions, own=mask[:, 0]).float()
         if self._additive:
             lowest = torch.finfo(self._model.dtype).min
             mask = torch.zeros_like(mask, dtype=self._model.dtype).masked_fill(~mask, lowest)

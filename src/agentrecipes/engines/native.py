@@ -17,6 +17,14 @@ class Native(Component):
     """Samples from the trained model itself; no server, no copy of the weights."""
 
     order: ClassVar[Literal["fixed", "ready"]] = "fixed"
+    everywhere: ClassVar[bool] = True  # each rank of a run samples its share of the groups
+
+    def bound(self, *, fp32: bool) -> float | None:
+        """It samples from the trainer's own weights: there is none."""
+        return None
+
+    def require(self) -> None:
+        """It is part of this package."""
 
     def start(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> Engine:
         """An engine on `model`, which it shares; policy version 0.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
+    import asyncio
+
     from torch import Tensor
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
@@ -36,8 +38,9 @@ class Sample:
         float, ...
     ]  # under softmax(logits / temperature) of the whole vocabulary; greedy: temperature 1
     finish: Literal["stop", "eos", "length"]
-    policy_version: int
+    policy_version: int  # of the first token
     seconds: float
+    policy_versions: tuple[int, ...] = ()  # by token, where new weights came in between; else empty
 
 
 class Engine(Protocol):
@@ -52,10 +55,31 @@ class Engine(Protocol):
         ...
 
     def load(self, weights: Iterable[tuple[str, Tensor]], version: int) -> None:
-        """Take new weights: (Hugging Face name, tensor), ``lm_head.weight`` always among them."""
+        """Take new weights: (Hugging Face name, tensor), ``lm_head.weight`` always among them.
+
+        Raises:
+            EngineError: they are not this model's, or could not be taken.
+        """
+        ...
+
+    def rest(self) -> None:
+        """Nothing will be sampled until the next `load`: what the trainer can use is given back."""
         ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class Joined(Protocol):
+    """What an engine has besides if its batch can be joined while it is sampled."""
+
+    def submit(self, requests: Sequence[Request]) -> list[asyncio.Future[Sample]]:
+        """A future by request, of the running event loop; cancelling it ends its sampling.
+
+        Raises:
+            EngineError: a request cannot be sampled. What fails later is in the futures.
+        """
+        ...
 
 
 class EnginePart(Protocol):
@@ -64,6 +88,21 @@ class EnginePart(Protocol):
     @property
     def order(self) -> Literal["fixed", "ready"]:
         """The ``rollout.order`` that this engine takes where the recipe names none."""
+        ...
+
+    def bound(self, *, fp32: bool) -> float | None:
+        """Most nats between a token's log-probability here and in the trainer; None: no bound.
+
+        `fp32`: whether the trainer computes in float32.
+        """
+        ...
+
+    def require(self) -> None:
+        """Nothing, if the engine is installed; asked before a run begins.
+
+        Raises:
+            MissingExtra: it is not; the message has the command that installs it.
+        """
         ...
 
     def start(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> Engine:

@@ -1,88 +1,93 @@
-"""The native engine: prompts are computed once, rows that another turn continues not again."""
+"""The native engine: rows join and leave its batch between two tokens, in a thread of its own."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from agentrecipes.engines.cache import Rows, Shelf
-from agentrecipes.engines.decode import ROOM, Decoding, Loop
+from agentrecipes.engines.decode import Decoding, Loop
 from agentrecipes.engines.forward import Network
+from agentrecipes.engines.prompts import Counts, Prompts
 from agentrecipes.engines.protocol import Request, Sample
-from agentrecipes.engines.state import State
-from agentrecipes.engines.stopping import Stopping
+from agentrecipes.engines.state import Ticket, deliver
+from agentrecipes.engines.stopping import Stopping, end_ids
 from agentrecipes.errors import EngineError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
-
-SHELF_BYTES = 2**30  # keys and values of earlier calls that are kept for their next turn
-
-
-@dataclass(slots=True)
-class Counts:
-    """Tokens since the start, for tests and metrics."""
-
-    prefilled: int = 0  # prompt tokens that were computed
-    reused: int = 0  # prompt tokens whose keys were at hand, from a group or an earlier turn
-    sampled: int = 0
-    steps: int = 0  # forward passes of one token a row
 
 
 class Sampler:
     """The engine of `native`; it samples in a thread of its own, so that tools go on meanwhile."""
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> None:
-        self.counts = Counts()
         self.compact_at = 0.25  # share of finished rows at which they leave the batch
         self._network = Network(model)
         self._version = 0
-        self._shelf = Shelf(SHELF_BYTES)
-        self._stopping = Stopping(tokenizer, self._network.vocabulary)
-        self._ends = _end_ids(model, tokenizer)
+        self._prompts = Prompts(self._network)
+        stopping = Stopping(tokenizer, self._network.vocabulary)
+        self._decoding = Decoding(self._network, stopping, end_ids(model, tokenizer))
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="native-engine")
-        self._cancelled = threading.Event()
+        self._lock = threading.Lock()
+        self._line: list[Ticket] = []  # those who are not in a batch yet
+        self._busy = False
+        self._closed = False
+
+    @property
+    def counts(self) -> Counts:
+        return self._prompts.counts
 
     async def generate(self, requests: Sequence[Request]) -> list[Sample]:
-        """One sample per request, in their order.
+        """One sample per request, in their order; one batch, if nothing else is sampled.
 
         Raises:
             EngineError: a request is empty or too long, or the model gives numbers that are none.
         """
-        if not requests:
-            return []
+        return list(await asyncio.gather(*self.submit(requests)))
+
+    def submit(self, requests: Sequence[Request]) -> list[asyncio.Future[Sample]]:
+        """A future by request; they join the batch that is being sampled at its next token.
+
+        Raises:
+            EngineError: a request is empty or too long.
+        """
         self._check(requests)
         loop = asyncio.get_running_loop()
-        self._cancelled = cancelled = threading.Event()  # of this call alone
-        try:
-            return await loop.run_in_executor(self._thread, self._run, list(requests), cancelled)
-        except asyncio.CancelledError:
-            cancelled.set()
-            raise
+        tickets = [Ticket(request, loop, loop.create_future()) for request in requests]
+        with self._lock:
+            self._line += tickets
+            if tickets and not self._busy:
+                self._busy = True
+                self._thread.submit(self._work)
+        return [ticket.future for ticket in tickets]
 
     def load(self, weights: Iterable[tuple[str, Tensor]], version: int) -> None:
         """Copy weights into the model, except where they are its own; forget all keys and values.
 
+        What is sampled at the time is finished first.
+
         Raises:
             EngineError: a name or a shape is not the model's.
         """
+        self._thread.submit(lambda: None).result()
         self._network.load(weights)
         self._version = version
-        self._shelf.clear()
+        self._prompts.clear()
+
+    def rest(self) -> None:
+        """Keys and values stay until other weights are loaded."""
 
     def close(self) -> None:
         """Stop sampling; the model stays as it is."""
-        self._cancelled.set()
+        self._closed = True
         self._thread.shutdown(wait=True)
-        self._shelf.clear()
+        self._prompts.clear()
 
     def _check(self, requests: Sequence[Request]) -> None:
         for request in requests:
@@ -99,63 +104,37 @@ class Sampler:
                     f"{self._network.longest} positions. Lower rollout.tokens."
                 )
 
-    def _run(self, requests: list[Request], cancelled: threading.Event) -> list[Sample]:
-        started = time.perf_counter()
-        with torch.inference_mode(), self._network.sampling():
-            rows, logits = self._prefill(requests)
-            loop = Loop(self.compact_at, cancelled.is_set)
-            decoding = Decoding(self._network, self._stopping, self._ends)
-            state = decoding.run(requests, rows, logits=logits, loop=loop)
-            self._keep(rows, requests, state=state)
-        ids, logp = state.rows()
-        self.counts.steps += state.step
-        self.counts.sampled += sum(len(row) for row in ids)
-        finish = decoding.finish(state)
-        seconds = time.perf_counter() - started
-        return [
-            Sample(tuple(ids[i]), tuple(logp[i]), finish[i], self._version, seconds)
-            for i in range(len(requests))
-        ]
+    def _work(self) -> None:
+        """Sample until nobody waits."""
+        while True:
+            with self._lock:
+                tickets, self._line = self._line, []
+                self._busy = bool(tickets)
+            if not tickets:
+                return
+            self._batch(tickets)
 
-    def _prefill(self, requests: list[Request]) -> tuple[Rows, Tensor]:
-        """Rows that hold each request's whole prompt, and the logits (R, V) of what comes next."""
-        row_of = {ids: row for row, ids in enumerate(dict.fromkeys(r.ids for r in requests))}
-        prompts = list(row_of)
-        found = self._shelf.match(prompts)
-        starts = [len(hit[0].ids[hit[1]]) if hit else 0 for hit in found]
-        news = [ids[start:] for ids, start in zip(prompts, starts, strict=True)]
-        room = min(ROOM, max(request.max_tokens for request in requests))
-        shared = len(prompts) < len(requests)
-        columns = max(map(len, news)) + (0 if shared else room)
-        rows = self._shelf.gather(found, self._network.layers, columns=columns)
-        logits = self._network.prefill(rows, news, starts=starts)
-        computed = sum(map(len, news))
-        self.counts.prefilled += computed
-        self.counts.reused += sum(len(request.ids) for request in requests) - computed
-        if shared:
-            source = torch.tensor([row_of[request.ids] for request in requests])
-            source = source.to(self._network.device)
-            rows, logits = rows.spread(source, room), logits[source]
-        return rows, logits
+    def _batch(self, tickets: list[Ticket]) -> None:
+        """One batch and all that join it; a failure is told to everybody in it."""
+        inside = list(tickets)
 
-    def _keep(self, rows: Rows, requests: list[Request], *, state: State) -> None:
-        """Put the rows on the shelf for the turns that continue them.
+        def arrivals() -> list[Ticket]:
+            if self._closed:
+                raise EngineError("native engine: it was closed while it sampled.")
+            if not self._line:
+                return []
+            with self._lock:
+                arrived, self._line = self._line, []
+            inside.extend(arrived)
+            return arrived
 
-        The last token of a turn was never fed, so its keys are not there.
-        """
-        first = rows.used - state.step
-        lengths = state.lengths[state.order]
-        column = torch.arange(rows.valid.shape[1], device=lengths.device)
-        rows.valid &= column < (first + lengths - 1)[:, None]
-        ids, order = state.ids.tolist(), state.order.tolist()
-        sizes = state.lengths.tolist()
-        rows.ids = [(*requests[r].ids, *ids[r][: sizes[r] - 1]) for r in order]
-        self._shelf.keep(rows)
-
-
-def _end_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> list[int]:
-    """Tokens that end a turn: the tokenizer's, and those of the model's generation settings."""
-    settings: Any = getattr(model, "generation_config", None)
-    ends = getattr(settings, "eos_token_id", None)
-    listed = ends if isinstance(ends, list) else [ends]
-    return sorted({end for end in [tokenizer.eos_token_id, *listed] if isinstance(end, int)})
+        loop = Loop(arrivals, self.compact_at, self._version)
+        try:
+            with torch.inference_mode(), self._network.sampling():
+                ended = self._decoding.run(tickets, self._prompts, loop=loop)
+        except BaseException as error:
+            deliver([(ticket, error) for ticket in inside])
+            return
+        self.counts.steps += ended.steps
+        self.counts.sampled += ended.sampled
+        deliver(ended.answers)

@@ -25,6 +25,13 @@ class Scripted(Component):
     texts: tuple[str, ...]  # the last one is said again when they run out
     order: ClassVar[Literal["fixed", "ready"]] = "fixed"
 
+    def bound(self, *, fp32: bool) -> float | None:
+        """Its log-probabilities are no model's: there is none."""
+        return None
+
+    def require(self) -> None:
+        """It is part of this package."""
+
     def start(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> Engine:
         """An engine that never looks at `model`."""
         return ScriptedEngine(tokenizer, self._answer)
@@ -55,6 +62,9 @@ class ScriptedEngine:
     def load(self, weights: Iterable[tuple[str, Tensor]], version: int) -> None:
         """Only the version is of interest."""
         self._version = version
+
+    def rest(self) -> None:
+        """It holds nothing that a trainer could use."""
 
     def close(self) -> None:
         """Nothing is held open."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 BROKEN = "\ufffd"  # how a piece of a character decodes
 CONTEXT = 4  # tokens before the stop string's own that are decoded with it
@@ -50,6 +50,15 @@ class Stopping:
         text = self.text(list(ids[-stops.window :]))
         return any(string in text for string in stops.strings)
 
+    def first(self, stops: StopSet, ids: Sequence[int]) -> int | None:
+        """The place of the token of `ids` that completes a stop string; None if none does."""
+        drawn = torch.tensor(ids, dtype=torch.int64)
+        unsure = stops.maybe[drawn].tolist()
+        for place in (stops.sure | stops.maybe)[drawn].nonzero()[:, 0].tolist():
+            if not unsure[place] or self.hit(stops, ids[: place + 1]):
+                return int(place)
+        return None
+
     def text(self, ids: list[int]) -> str:
         """What `ids` say, special tokens included and blanks untouched."""
         return str(
@@ -73,3 +82,11 @@ class Stopping:
                 )
         longest = max((len(string.encode()) for string in strings), default=0)
         return StopSet(strings, sure=sure, maybe=maybe & ~sure, window=longest + CONTEXT)
+
+
+def end_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> list[int]:
+    """Tokens that end a turn: the tokenizer's, and those of the model's generation settings."""
+    settings: Any = getattr(model, "generation_config", None)
+    ends = getattr(settings, "eos_token_id", None)
+    listed = ends if isinstance(ends, list) else [ends]
+    return sorted({end for end in [tokenizer.eos_token_id, *listed] if isinstance(end, int)})

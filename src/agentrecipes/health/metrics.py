@@ -27,6 +27,7 @@ def rollout_metrics(scored: Sequence[Scored]) -> dict[str, float]:
         },
         **degenerate_groups(scored),
         **reward_metrics(scored),
+        **judge_metrics(scored),
     }
 
 
@@ -86,6 +87,24 @@ def reward_metrics(scored: Sequence[Scored]) -> dict[str, float]:
         if name == "total":
             figures["reward/total_not_finite"] = float(len(known) - len(finite))
     return figures
+
+
+def judge_metrics(scored: Sequence[Scored]) -> dict[str, float]:
+    """``judge/*``: replies, those from the cache, those that could not be read, failures.
+
+    Empty where no judge was asked.
+    """
+    said = [each for one in scored for each in one.judgements]
+    if not said:
+        return {}
+    return {
+        "judge/asked": float(len(said)),
+        "judge/cached": float(sum(each.cached for each in said)),
+        "judge/failed": float(sum(each.reply is None for each in said)),
+        "judge/unreadable": float(
+            sum(each.reply is not None and bool(each.problem) for each in said)
+        ),
+    }
 
 
 def evaluation_rows(

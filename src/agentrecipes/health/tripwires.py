@@ -13,7 +13,7 @@ from agentrecipes.recipe.schema import DeadType, NoSignal
 class Verdict:
     """What a rule says: ``Verdict("stop", "the sampled score is 0.01 …", {"score": 0.01})``."""
 
-    action: Literal["go", "warn", "stop", "extend"]
+    action: Literal["go", "warn", "pause", "stop", "extend"]
     message: str  # for the user; "" where the action is go
     evidence: Mapping[str, float]
 

@@ -55,7 +55,9 @@ def read_model(
     """
     import torch
     from transformers import AutoModelForCausalLM
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()
     if files.local:
         require_safetensors(Path(files.path))
     numbers = {"fp32": torch.float32, "bf16": torch.bfloat16}[dtype]

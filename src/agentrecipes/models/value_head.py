@@ -31,6 +31,12 @@ class OwnTrunk(nn.Module):
         ends, begins = trunk.get_output_embeddings(), trunk.get_input_embeddings()
         if ends is not None and ends.weight is not begins.weight:
             ends.requires_grad_(False)  # values are read below it
+        self._trained = [own for own in self.parameters() if own.requires_grad]
+
+    def let_train(self, wanted: bool) -> None:
+        """Whether a stage trains it; what an adapter of the copy stands beside stays frozen."""
+        for own in self._trained:
+            own.requires_grad_(wanted)
 
 
 def linear(critic: nn.Module) -> nn.Linear:
@@ -38,6 +44,14 @@ def linear(critic: nn.Module) -> nn.Linear:
     found: Any = critic.head if isinstance(critic, OwnTrunk) else critic
     assert isinstance(found, nn.Linear)
     return found
+
+
+def let_train(critic: nn.Module, wanted: bool) -> None:
+    """Whether a stage trains the critic."""
+    if isinstance(critic, OwnTrunk):
+        critic.let_train(wanted)
+    else:
+        critic.requires_grad_(wanted)
 
 
 def fitted(critic: nn.Module | None, policy: Any, *, own: bool) -> nn.Module:

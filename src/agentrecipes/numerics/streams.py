@@ -18,4 +18,9 @@ def derive(*key: int | str) -> int:
 
 def uniforms(key: Key, count: int) -> np.ndarray:
     """`count` float64 numbers in [0, 1); number t is token t's and does not depend on `count`."""
-    return np.random.Generator(np.random.Philox(derive(*key))).random(count)
+    return numbers(derive(*key), count)
+
+
+def numbers(seed: int, count: int) -> np.ndarray:
+    """The `uniforms` of a key whose derived seed is `seed`: for a sampler in another process."""
+    return np.random.Generator(np.random.Philox(seed)).random(count)

@@ -27,6 +27,9 @@ COLLECTING: dict[Loc, str] = {
     ("trainer", "epochs"): "Leave it out; `steps` counts here.",
     ("evaluation", "every"): "Leave it out: such a stage is evaluated before and after.",
     ("tripwires", "no_signal"): "Move it to a stage that collects.",
+    ("tripwires", "constant_reward"): "Move it to a stage that collects.",
+    ("tripwires", "gaming"): "Move it to a stage that collects.",
+    ("tripwires", "collapse"): "Move it to a stage that collects.",
 }
 """What only an algorithm that collects trajectories looks at."""
 

@@ -13,6 +13,8 @@ from typing import Any
 
 from agentrecipes.recipe.draft import RECIPE
 from agentrecipes.recipe.load import Recipe
+from agentrecipes.recipe.positions import dotted
+from agentrecipes.recipe.rules import parts_in
 from agentrecipes.recipe.values import file_mark, leaves, names_text, typed_form
 
 PACKAGES = (
@@ -45,6 +47,7 @@ def lock(recipe: Recipe, *, extra_files: Sequence[Path] = ()) -> dict[str, Any]:
     inputs |= {f"plug-in {name}": found for name, found in _plugins()}
     for name, path in _named_paths(recipe):
         inputs |= dict(_hashes(name, path))
+    inputs |= dict(_prompts(recipe))
     inputs |= {f"part {path.name}": file_hash(path) for path in extra_files}
     return {
         "recipe": recipe.name,
@@ -108,7 +111,7 @@ def _named_paths(recipe: Recipe) -> Iterator[tuple[str, Path]]:
     typed, _ = typed_form(recipe.data, RECIPE, recipe.folder)
     for leaf in leaves(recipe.data, RECIPE):
         mark = file_mark(leaf)
-        if mark is None or not isinstance(leaf.value, str):
+        if mark is None or mark.what == "made" or not isinstance(leaf.value, str):
             continue
         if mark.what == "text":
             if names_text(leaf.value):
@@ -116,6 +119,16 @@ def _named_paths(recipe: Recipe) -> Iterator[tuple[str, Path]]:
             continue
         path = Path(_value_at(typed, leaf.loc))
         yield leaf.value, _model_folder(path) if mark.what == "hub" else path
+
+
+def _prompts(recipe: Recipe) -> Iterator[tuple[str, str]]:
+    """What judges are asked with, also where a prompt of this package is meant by its name."""
+    for stage in recipe.fields.stages:
+        for loc, part in parts_in(stage.rewards):
+            text = getattr(part, "template", None)
+            if isinstance(text, str):
+                digest = hashlib.sha256(text.encode()).hexdigest()
+                yield f"prompt {stage.name}.{dotted(('rewards', *loc))}", digest
 
 
 def _value_at(data: Any, loc: Sequence[str | int]) -> Any:

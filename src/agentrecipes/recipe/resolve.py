@@ -35,6 +35,9 @@ _BRINGING: tuple[Loc, ...] = (
 """The parts of a stage whose `stage_defaults` count; of two that bring the same, the first."""
 
 
+MOST = 16  # iterations, beside the first, in which the rules of parts are asked
+
+
 @dataclass(frozen=True, slots=True)
 class Resolved:
     """A stage: its merged tree, and, where nothing is wrong, its typed form and its plain one."""
@@ -46,6 +49,7 @@ class Resolved:
     needs: Any = None  # the algorithm's; None where that part is wrong
     stage: Stage | None = None  # schedules at iteration 0
     data: Mapping[str, Any] | None = None  # every field spelled out, schedules kept
+    later: tuple[Stage, ...] = ()  # where schedules have their other extremes
 
 
 def stages_of(draft: Draft, paths: Paths) -> list[Resolved]:
@@ -88,7 +92,9 @@ def _resolved(name: str, tree: Node, paths: Paths, *, single: bool) -> Resolved:
     if problems:
         return Resolved(name, tree, tuple(problems), single, needs)
     spelled = _spelled_out(name, data, paths)
-    return Resolved(name, tree, (), single, needs, at_iteration(spelled, 0, paths.folder), spelled)
+    turns = {turn for _, schedule in found for turn in schedules.turning(schedule)} - {0}
+    first, *later = (at_iteration(spelled, i, paths.folder) for i in (0, *sorted(turns)[:MOST]))
+    return Resolved(name, tree, (), single, needs, first, spelled, tuple(later))
 
 
 def typed_stage(name: str, tree: Node, paths: Paths) -> tuple[Stage | None, list[Problem]]:

@@ -23,6 +23,7 @@ class Case:
     stage: Stage
     tree: Node
     single: bool
+    later: tuple[Stage, ...] = ()  # the stage where schedules have their other extremes
 
     def at(self, loc: Loc, problem: Problem, *, key: bool = False) -> Problem:
         """The problem with the place of `loc`, or of whatever is nearest to it."""
@@ -50,18 +51,21 @@ def stage_problems(resolved: Resolved) -> Iterator[Problem]:
         )
     if resolved.stage is None:
         return
-    case = Case(resolved.stage, resolved.tree, resolved.single)
+    case = Case(resolved.stage, resolved.tree, resolved.single, resolved.later)
     if resolved.needs is not None:
         yield from _length(case)
         yield from _demonstrations(case)
         yield from _groups(case)
         yield from _devices(case)
+        yield from _strategy(case)
         yield from _minibatches(case)
     yield from _optimizer(case)
     yield from _whole_matrices(case)
     yield from _tokens(case)
     yield from _labels(case)
+    yield from _signs(case)
     yield from _scopes(case)
+    yield from _caches(case)
     yield from _evaluation(case)
     yield from _dataset_fields(case)
     yield from _own_rules(case)
@@ -104,6 +108,24 @@ def _devices(case: Case) -> Iterator[Problem]:
         found = f"strategy 'single' uses one device, but {ranks} are given"
         problem = Problem("contradiction", "", found, "Write `strategy: ddp`, or one device.")
         yield case.at(("trainer", "strategy"), problem)
+
+
+def _strategy(case: Case) -> Iterator[Problem]:
+    trainer = case.stage.trainer
+    sharded, on_cpu = trainer.strategy.startswith("deepspeed"), trainer.accelerator == "cpu"
+    if trainer.strategy == "fsdp" and on_cpu:
+        found = "strategy 'fsdp' works on GPUs alone, and the accelerator is 'cpu'"
+        problem = Problem("contradiction", "", found, "Write `strategy: deepspeed_3`.")
+        yield case.at(("trainer", "strategy"), problem)
+    if trainer.offload != "none" and (on_cpu or not sharded):
+        why = "a CPU has nothing but the host's memory" if sharded else "DeepSpeed alone does that"
+        found = f"offload: {trainer.offload} has no effect: {why}"
+        problem = Problem("no_effect", "", found, "Leave it out, or write `strategy: deepspeed_3`.")
+        yield case.at(("trainer", "offload"), problem, key=True)
+    elif trainer.offload == "parameters" and trainer.strategy != "deepspeed_3":
+        found = f"strategy {trainer.strategy!r} keeps the parameters whole on every device"
+        hint = "Write `strategy: deepspeed_3`, or `offload: optimizer`."
+        yield case.at(("trainer", "offload"), Problem("contradiction", "", found, hint))
 
 
 def _minibatches(case: Case) -> Iterator[Problem]:
@@ -152,6 +174,17 @@ def _labels(case: Case) -> Iterator[Problem]:
         seen.add(entry.label)
 
 
+def _signs(case: Case) -> Iterator[Problem]:
+    """A weight that a schedule leads through zero turns what was wanted into what is not."""
+    for index, entry in enumerate(case.stage.rewards):
+        others = [stage.rewards[index].weight for stage in case.later]
+        other = next((weight for weight in others if weight * entry.weight < 0), None)
+        if other is not None:
+            found = f"the weight of {entry.label} begins at {entry.weight:g} and comes to {other:g}"
+            hint = "End it at 0: beyond, what was rewarded is punished."
+            yield case.at(("rewards", index, "weight"), Problem("bad_schedule", "", found, hint))
+
+
 def _scopes(case: Case) -> Iterator[Problem]:
     for index, entry in enumerate(case.stage.rewards):
         gives = getattr(entry.part, "gives", None)
@@ -161,6 +194,15 @@ def _scopes(case: Case) -> Iterator[Problem]:
             hint = "Leave it out; a number counts on the last turn."
             problem = Problem("no_effect", "", found, hint)
             yield case.at(("rewards", index, "scope"), problem, key=True)
+
+
+def _caches(case: Case) -> Iterator[Problem]:
+    for index, entry in enumerate(case.stage.rewards):
+        asks = any(part.kind == "judge" for _, part in parts_in(entry.part))
+        if entry.cache is not None and not asks:
+            found = f"cache has no effect: {entry.label} asks no judge"
+            problem = Problem("no_effect", "", found, "Leave it out.")
+            yield case.at(("rewards", index, "cache"), problem, key=True)
 
 
 def _evaluation(case: Case) -> Iterator[Problem]:
@@ -201,13 +243,30 @@ def _dataset_fields(case: Case) -> Iterator[Problem]:
 
 
 def _own_rules(case: Case) -> Iterator[Problem]:
+    """What parts find wrong with themselves, over all that schedules make of them.
+
+    A contradiction in some iteration is one; what has no effect must have none in any.
+    """
     told = {problem.code for problem in _groups(case)}  # algorithms say the same of themselves
-    for loc, part in parts_in(case.stage):
-        for problem in part.rules(case.stage):
-            inside = split(problem.path) if problem.path else ()
-            if problem.code not in told:
-                on_key = problem.code in ("no_effect", "unknown_key")
-                yield case.at((*loc, *inside), problem, key=on_key)
+    found = [_said_by_parts(stage) for stage in (case.stage, *case.later)]
+    for key, (loc, problem) in {
+        k: each for said in reversed(found) for k, each in said.items()
+    }.items():
+        idle = problem.code == "no_effect"
+        if problem.code in told or (idle and not all(key in said for said in found)):
+            continue
+        inside = split(problem.path) if problem.path else ()
+        on_key = problem.code in ("no_effect", "unknown_key")
+        yield case.at((*loc, *inside), problem, key=on_key)
+
+
+def _said_by_parts(stage: Stage) -> dict[tuple[object, ...], tuple[Loc, Problem]]:
+    """The problems of each part, with its path."""
+    return {
+        (loc, problem.code, problem.path): (loc, problem)
+        for loc, part in parts_in(stage)
+        for problem in part.rules(stage)
+    }
 
 
 def model_problems(model: Component, stages: Sequence[Stage], tree: Node) -> Iterator[Problem]:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from agentrecipes.components import Component, Fields, PartOf
+from agentrecipes.components import Component, Fields, FileName, PartOf
 
 Positive = Annotated[int, Field(ge=1)]
 Count = Annotated[int, Field(ge=0)]
@@ -41,11 +41,17 @@ class RewardEntry(Fields):
     )
     missing: Literal["drop", "mask", "stop"] = "drop"  # what a null does to its trajectory
     as_: Annotated[str | None, Field(alias="as")] = None  # tells two parts of one name apart
+    cache: Annotated[str, FileName("made")] | None = (
+        None  # folder in which the replies of its judges are kept, and looked up first
+    )
+    timeout_seconds: Annotated[float, Field(gt=0.0)] | None = (
+        None  # longest time for one trajectory; beyond it the value is null
+    )
 
     @model_validator(mode="before")
     @classmethod
     def _split(cls, data: Any) -> Any:
-        return beside(data, {"weight", "scope", "missing", "as"})
+        return beside(data, {"weight", "scope", "missing", "as", "cache", "timeout_seconds"})
 
     @model_validator(mode="after")
     def _as_the_part_does(self) -> RewardEntry:
@@ -63,7 +69,8 @@ class RewardEntry(Fields):
         """The entry as YAML would write it."""
         own = {"weight": self.weight, "scope": self.scope, "missing": self.missing}
         part: dict[str, Any] = self.part.dump()
-        return {**part, **own, **({"as": self.as_} if self.as_ else {})}
+        rare = {"as": self.as_, "cache": self.cache, "timeout_seconds": self.timeout_seconds}
+        return {**part, **own, **{key: value for key, value in rare.items() if value is not None}}
 
 
 class Rollout(Fields):
@@ -107,10 +114,13 @@ class Trainer(Fields):
 
     strategy: Literal[
         "auto", "single", "ddp", "deepspeed_1", "deepspeed_2", "deepspeed_3", "fsdp"
-    ] = "auto"
+    ] = "auto"  # auto: ddp where there are several devices; deepspeed_N: ZeRO's stage N
+    offload: Literal["none", "optimizer", "parameters"] = (
+        "none"  # what DeepSpeed keeps in the host's memory; parameters: these and the optimizer
+    )
     accelerator: Literal["auto", "cpu", "gpu"] = "auto"
-    devices: Positive = 1
-    nodes: Positive = 1
+    devices: Positive = 1  # processes on a machine: one a GPU, or on CPUs as many as are said
+    nodes: Positive = 1  # machines; more than one: started by torchrun, SLURM or Kubernetes
     threads: Positive = 1  # CPU threads of a process
     precision: Literal["fp32", "bf16"] = "fp32"
     tokens_per_batch: Positive = 8192  # most tokens in one micro-batch
@@ -168,11 +178,53 @@ class DeadType(Fields):
     tasks: Positive = 20  # oracle traces per type
 
 
+Act = Literal["warn", "pause", "stop"]  # pause: save a checkpoint, and stop
+
+
+class ConstantReward(Fields):
+    """All totals of an iteration are alike, or null, again and again: something has failed.
+
+    Not where they came to be alike at the best that there was: then the tasks are solved.
+    """
+
+    iterations: Positive = 3  # in a row
+    action: Act = "pause"
+
+
+class Gaming(Fields):
+    """A reward rises while the held-out score falls: the policy pleases the reward, not the task.
+
+    Compared are evaluations of the sampled policy, and the reward's means between them.
+    """
+
+    evaluations: Annotated[int, Field(ge=2)] = 3  # in a row in which the score falls
+    fall: Annotated[float, Field(gt=0.0)] = 0.02  # least fall of the score from first to last
+    rise: Annotated[float, Field(gt=0.0)] = 0.02  # least rise of the reward from first to last
+    action: Act = "warn"
+
+
+class Collapse(Fields):
+    """The policy has lost something that it had; each limit is off where it is null."""
+
+    window: Positive = 5  # iterations that are averaged
+    valid: Rate | None = 0.5  # least share of readable turns, of its best
+    reward: Rate | None = 0.5  # least mean total, of its best, where that is above 0
+    entropy: Rate | None = 0.05  # least entropy of the sampled tokens, of the first window's
+    kl: Annotated[float, Field(gt=0.0)] | None = None  # most nats from the reference
+    length: Annotated[float, Field(gt=1.0)] | None = (
+        None  # most tokens of a trajectory, and by the inverse least, of the first window's
+    )
+    action: Act = "pause"
+
+
 class Tripwires(Fields):
     """Rules that warn about a run or stop it; what is written is on."""
 
     no_signal: NoSignal | None = None
     dead_type: DeadType | None = None
+    constant_reward: ConstantReward | None = None
+    gaming: Gaming | None = None
+    collapse: Collapse | None = None
 
 
 class Example(Fields):

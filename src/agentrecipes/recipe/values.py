@@ -116,7 +116,7 @@ def anchored(tree: Node, found: list[Leaf], paths: Paths) -> Node:
         if mark is None or (mark.what == "text" and not names_text(leaf.value)):
             continue
         path = start / leaf.value
-        if path.exists():
+        if path.exists() or mark.what == "made":
             tree = put(tree, leaf.loc, Node(str(path.resolve()), node.place, node.path, node.key))
     return tree
 
@@ -181,7 +181,7 @@ def _path(leaf: Leaf, node: Node, paths: Paths) -> Problem | None:
         return Problem(
             "outside_folder", "", f"{leaf.value!r} lies outside of the recipe's folder", hint
         )
-    if not path.exists():
+    if not path.exists() and mark.what != "made":
         hint = f"Correct the path; it starts at {str(start)!r}."
         return Problem("missing_file", "", f"there is no file {leaf.value!r}", hint)
     return None

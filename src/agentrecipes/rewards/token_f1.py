@@ -7,6 +7,7 @@ from typing import ClassVar
 from agentrecipes.components import Component, component
 from agentrecipes.rewards.normalisation import overlap
 from agentrecipes.rewards.protocol import Gives, View
+from agentrecipes.rewards.quantities import boxed
 
 
 @component("reward")
@@ -14,6 +15,7 @@ class TokenF1(Component):
     """The best F1 of the answer's words with any gold answer's; null without gold answers."""
 
     ignore_articles: bool = True
+    boxed: bool = False  # of the answer only what stands in the last \\boxed{}, if there is one
 
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     reads: ClassVar[frozenset[str]] = frozenset({"golden_answers"})
@@ -26,5 +28,5 @@ class TokenF1(Component):
             return None
         if view.answer is None:
             return 0.0
-        articles = self.ignore_articles
-        return max(overlap(view.answer, gold, ignore_articles=articles) for gold in golds)
+        articles, answer = self.ignore_articles, boxed(view.answer) if self.boxed else view.answer
+        return max(overlap(answer, gold, ignore_articles=articles) for gold in golds)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
-from agentrecipes.engines.protocol import Request, Sample
+from agentrecipes.engines.protocol import Joined, Request, Sample
 from agentrecipes.errors import EngineError
 from agentrecipes.records import Trajectory
 from agentrecipes.rollout.episode import play_policy
@@ -16,13 +17,16 @@ from agentrecipes.rollout.setting import Job, Setting
 __all__ = ["Job", "Setting", "collect", "run"]
 
 T = TypeVar("T")
+Waiting = tuple[int, Request, "asyncio.Future[Sample]"]  # the index of its job, and who waits
 
 
 def collect(jobs: Sequence[Job], setting: Setting) -> list[Trajectory]:
     """One trajectory per job, in their order.
 
     With ``order: fixed`` all episodes of a wave wait for each other at every turn, and are sampled
-    in the order of their jobs; with ``ready`` whoever waits when the engine is free is sampled.
+    in the order of their jobs. With ``ready`` whoever waits is sampled: at once where the engine's
+    batch can be joined (`native`), else as soon as the engine is free. A tool that takes its time
+    delays its own episode alone.
 
     Raises:
         EngineError: the sampler failed, or gave nothing within ``setting.engine_seconds``.
@@ -118,7 +122,9 @@ class Desk:
         self.setting = setting
         self.live = 0  # episodes that may still hand in, where all are waited for
         self._wait_for_all = wait_for_all
-        self._waiting: list[tuple[int, Request, asyncio.Future[Sample]]] = []
+        engine = setting.engine
+        self._joined = engine if isinstance(engine, Joined) and not wait_for_all else None
+        self._waiting: list[Waiting] = []
         self._work: asyncio.Task[None] | None = None
 
     async def sample(self, index: int, request: Request) -> Sample:
@@ -126,7 +132,13 @@ class Desk:
         future: asyncio.Future[Sample] = asyncio.get_running_loop().create_future()
         self._waiting.append((index, request, future))
         self._start()
-        return await future
+        if self._joined is None:
+            return await future
+        try:
+            async with asyncio.timeout(self.setting.engine_seconds):
+                return await future
+        except TimeoutError as error:
+            raise self._failure(error) from None
 
     def leave(self) -> None:
         """An episode is over: nobody waits for it any more."""
@@ -143,6 +155,11 @@ class Desk:
     async def _generate(self) -> None:
         await asyncio.sleep(0)  # whoever becomes ready in the same moment joins the batch
         batch, self._waiting = sorted(self._waiting, key=lambda entry: entry[0]), []
+        if self._joined is not None:
+            self._hand_in(batch, self._joined)
+            self._work = None
+            self._start()
+            return
         try:
             async with asyncio.timeout(self.setting.engine_seconds):
                 samples = await self.setting.engine.generate([request for _, request, _ in batch])
@@ -158,6 +175,19 @@ class Desk:
         self._work = None
         self._start()
 
+    def _hand_in(self, batch: list[Waiting], engine: Joined) -> None:
+        """Let `batch` join what is sampled; each gets its sample when it is done."""
+        try:
+            given = engine.submit([request for _, request, _ in batch])
+        except EngineError as error:
+            for _, _, future in batch:
+                if not future.done():
+                    future.set_exception(error)
+            return
+        for (_, _, future), sampled in zip(batch, given, strict=True):
+            sampled.add_done_callback(partial(_pass_on, future))
+            future.add_done_callback(partial(_give_up, sampled))
+
     def _failure(self, error: BaseException) -> BaseException:
         if isinstance(error, TimeoutError):
             limit = self.setting.engine_seconds
@@ -165,3 +195,22 @@ class Desk:
         if isinstance(error, asyncio.CancelledError):
             return EngineError("sampling was cancelled.")
         return error
+
+
+def _pass_on(to: asyncio.Future[Sample], sampled: asyncio.Future[Sample]) -> None:
+    """Give `to` what `sampled` has, unless nobody waits any more."""
+    error = None if sampled.cancelled() else sampled.exception()
+    if to.done():
+        return
+    if sampled.cancelled():
+        to.set_exception(EngineError("sampling was cancelled."))
+    elif error is not None:
+        to.set_exception(error)
+    else:
+        to.set_result(sampled.result())
+
+
+def _give_up(sampled: asyncio.Future[Sample], waited: asyncio.Future[Sample]) -> None:
+    """Stop sampling what nobody waits for."""
+    if waited.cancelled():
+        sampled.cancel()

@@ -17,14 +17,18 @@ Sampler = Callable[[Request], Awaitable[Sample]]
 """Gives one turn; whoever provides it decides with whom the request is batched."""
 
 
-async def play_policy(job: Job, setting: Setting, sample: Sampler) -> Trajectory:
+async def play_policy(
+    job: Job, setting: Setting, sample: Sampler, *, on_turn: Callable[[Turn], None] | None = None
+) -> Trajectory:
     """Play the job's task with the policy. What goes wrong in the task is in the trajectory.
+
+    `on_turn` is told each turn when its observation is there.
 
     Raises:
         EngineError: the sampler failed.
     """
     started = time.perf_counter()
-    run, task = Run(job, setting), job.task
+    run, task = Run(job, setting, on_turn), job.task
     try:
         async with opened(setting.environment, task, job.open_seed) as episode:
             task = episode.task
@@ -47,9 +51,12 @@ async def play_policy(job: Job, setting: Setting, sample: Sampler) -> Trajectory
 class Run:
     """An episode while it runs; its state is the turns so far and how they ended."""
 
-    def __init__(self, job: Job, setting: Setting) -> None:
+    def __init__(
+        self, job: Job, setting: Setting, on_turn: Callable[[Turn], None] | None = None
+    ) -> None:
         self._job = job
         self._setting = setting
+        self._on_turn = on_turn
         self._invalid = 0  # actions that could not be read
         self.turns: list[Turn] = []
         self.stop = Stop.VOID
@@ -132,8 +139,11 @@ class Run:
             policy_version=drawn.policy_version,
             engine_seconds=drawn.seconds,
             tool_seconds=decision.seconds,
+            policy_versions=drawn.policy_versions,
         )
         self.turns.append(turn)
+        if self._on_turn is not None:
+            self._on_turn(turn)
 
     def _next_prompt(
         self, prompt: Labelled, drawn: Sample, *, observation: Labelled, decision: Decision

@@ -1,20 +1,34 @@
-"""Views → numbers: what each reward part gives, and what that adds up to."""
+"""Views → numbers: what each reward part gives, and what that adds up to.
+
+Rewards are plain functions. Where one of them asks a judge, trajectories are scored side by side in
+threads that mostly wait, as many as the judge takes; the results stand in the order of the
+trajectories all the same.
+"""
 
 from __future__ import annotations
 
+import contextvars
+import threading
+import time
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import NamedTuple
 
 from agentrecipes.errors import RunStopped
+from agentrecipes.judges.occasion import Occasion, opened
+from agentrecipes.recipe.rules import parts_in
 from agentrecipes.recipe.schema import RewardEntry, Stage
-from agentrecipes.records import Scored, Trajectory
-from agentrecipes.rewards.algebra import computed, whole
+from agentrecipes.records import Judgement, Scored, Trajectory
+from agentrecipes.rewards.algebra import Value, computed, whole
 from agentrecipes.rewards.protocol import View, most_tokens
 from agentrecipes.rollout.transcripts import read_transcripts
 
-__all__ = ["Scores", "read_transcripts", "score", "score_in", "score_view"]
+__all__ = ["Scores", "read_transcripts", "score", "score_in", "score_view", "score_views"]
+
+Found = tuple[Value | None, str]
 
 
 class Scores(NamedTuple):
@@ -29,6 +43,7 @@ class Scores(NamedTuple):
     total: float | None
     problems: tuple[str, ...] = ()  # why parts are null, one sentence each
     masked: bool = False  # the trajectory is to be masked, not dropped
+    judgements: tuple[Judgement, ...] = ()  # what judges replied
 
 
 def score(
@@ -45,19 +60,52 @@ def score(
     Raises:
         RunStopped: a part with ``missing: stop`` could not be computed.
     """
-    scored = []
+    scored, weights = [], {entry.label: entry.weight for entry in rewards}
     most = None if stage is None else most_tokens(stage)
-    for trajectory in trajectories:
-        found = score_view(View.of(trajectory, most), rewards)
+    scores = score_views([View.of(trajectory, most) for trajectory in trajectories], rewards)
+    for trajectory, found in zip(trajectories, scores, strict=True):
         if problems is not None:
             problems.update(found.problems)
-        scored.append(Scored(trajectory, found.parts, found.total, found.per_turn, found.masked))
+        scored.append(
+            Scored(
+                trajectory=trajectory,
+                parts=found.parts,
+                total=found.total,
+                per_turn=found.per_turn,
+                masked=found.masked,
+                judgements=found.judgements,
+                weights=weights,
+            )
+        )
     return scored
 
 
-def score_in(stage: Stage, view: View) -> Scores:
-    """What a stage's rewards say of a view."""
-    return score_view(replace(view, most_tokens=most_tokens(stage)), stage.rewards)
+def score_in(stage: Stage, views: Sequence[View]) -> list[Scores]:
+    """What a stage's rewards say of views."""
+    most = most_tokens(stage)
+    return score_views([replace(view, most_tokens=most) for view in views], stage.rewards)
+
+
+def score_views(views: Sequence[View], rewards: Sequence[RewardEntry]) -> list[Scores]:
+    """The scores of every view, in order; side by side where judges are asked.
+
+    Raises:
+        RunStopped: a part with ``missing: stop`` could not be computed.
+    """
+    workers = min(_asked_at_once(rewards), len(views))
+    if workers < 2:
+        return [score_view(view, rewards) for view in views]
+    pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="score")
+    try:
+        return list(pool.map(lambda view: score_view(view, rewards), views))
+    finally:
+        pool.shutdown(cancel_futures=True)  # what has not begun when one of them raises
+
+
+def _asked_at_once(rewards: Sequence[RewardEntry]) -> int:
+    """How many trajectories wait for judges side by side; 0 without a judge."""
+    judges = (part for _, part in parts_in(list(rewards)) if part.kind == "judge")
+    return max((int(getattr(judge, "asks_at_once", 1)) for judge in judges), default=0)
 
 
 def score_view(view: View, rewards: Sequence[RewardEntry]) -> Scores:
@@ -70,16 +118,13 @@ def score_view(view: View, rewards: Sequence[RewardEntry]) -> Scores:
     Raises:
         RunStopped: a part with ``missing: stop`` could not be computed.
     """
-    turns = len(view.actions)
-    parts: dict[str, float | None] = {}
-    per_turn = [0.0] * turns
-    total, problems, missing = 0.0, [], set()
+    turns, sums = len(view.actions), _Sums(per_turn=[0.0] * len(view.actions))
     for entry in rewards:
-        value, problem = computed(entry.part, view, entry.label)
+        value, problem = _found(view, entry, sums)
         if value is None:
-            problems.append(problem)
-            missing.add(entry.missing)
-            parts[entry.label] = None
+            sums.problems.append(problem)
+            sums.missing.add(entry.missing)
+            sums.parts[entry.label] = None
             if entry.missing == "stop":
                 raise RunStopped(
                     f"task {view.task.id!r}: {problem}, and the recipe says missing: stop."
@@ -89,12 +134,70 @@ def score_view(view: View, rewards: Sequence[RewardEntry]) -> Scores:
             listed = value
         else:
             listed = [0.0] * (turns - 1) + [whole(value)] * (turns > 0)
-        parts[entry.label] = whole(value)
-        total += entry.weight * whole(value)
-        per_turn = [sum_ + entry.weight * own for sum_, own in zip(per_turn, listed, strict=True)]
-    if missing:
-        return Scores(parts, (), None, tuple(problems), masked="drop" not in missing)
-    return Scores(parts, tuple(per_turn), total, tuple(problems))
+        sums.add(entry, whole(value), listed)
+    return sums.scores()
+
+
+@dataclass(slots=True)
+class _Sums:
+    """What has been added up of one view."""
+
+    per_turn: list[float]
+    parts: dict[str, float | None] = field(default_factory=dict)
+    total: float = 0.0
+    problems: list[str] = field(default_factory=list)
+    missing: set[str] = field(default_factory=set)
+    judgements: list[Judgement] = field(default_factory=list)
+
+    def add(self, entry: RewardEntry, value: float, listed: Sequence[float]) -> None:
+        """One part's value, and what of it counts on each turn."""
+        self.parts[entry.label] = value
+        self.total += entry.weight * value
+        pairs = zip(self.per_turn, listed, strict=True)
+        self.per_turn = [sum_ + entry.weight * own for sum_, own in pairs]
+
+    def scores(self) -> Scores:
+        """The sums as they stand; nulls decide what becomes of the trajectory."""
+        told = (tuple(self.problems), tuple(self.judgements))
+        if self.missing:
+            masked = "drop" not in self.missing
+            return Scores(self.parts, (), None, told[0], masked, told[1])
+        return Scores(self.parts, tuple(self.per_turn), self.total, told[0], False, told[1])
+
+
+def _found(view: View, entry: RewardEntry, sums: _Sums) -> Found:
+    """The part's value or why it has none, on an occasion of its own."""
+    limit = entry.timeout_seconds
+    cache = Path(entry.cache) if entry.cache is not None else None
+    deadline = time.monotonic() + (float("inf") if limit is None else limit)
+    with opened(Occasion(entry.label, cache=cache, deadline=deadline)) as occasion:
+        if limit is None:
+            value, problem = computed(entry.part, view, entry.label)
+        else:
+            value, problem = _in_time(lambda: computed(entry.part, view, entry.label), limit, entry)
+        sums.judgements += list(occasion.heard)
+        if value is None and occasion.problem:
+            problem = f"{problem}: {occasion.problem}"
+        return value, problem
+
+
+def _in_time(compute: Callable[[], Found], limit: float, entry: RewardEntry) -> Found:
+    """What `compute` gives within `limit` seconds; its thread is left alone after that."""
+    late: Found = (None, f"{entry.label} took longer than {limit:g} seconds")
+    found, failed, context = [late], [], contextvars.copy_context()
+
+    def work() -> None:
+        try:
+            found.append(context.run(compute))
+        except BaseException as error:  # raised again where the reward was asked for
+            failed.append(error)
+
+    thread = threading.Thread(target=work, name=f"reward {entry.label}", daemon=True)
+    thread.start()
+    thread.join(limit)
+    if failed:
+        raise failed[0]
+    return found[-1]
 
 
 def _summed(entry: RewardEntry) -> bool:

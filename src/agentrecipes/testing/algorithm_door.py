@@ -24,6 +24,8 @@ ARRAYS = frozenset(TOKENS) | {
     "turn_index",  # (B, T) int, turn of each action token
     "turn_rewards",  # (B, turns)
     "turn_state",  # (B, turns) int, gigpo: equal numbers are equal states
+    "parts",  # (B, rewards), with normalise: parts
+    "part_weights",  # (rewards,); 1 each without
     "returns",  # (B,)
     "group",  # (B,) int
     "trajectory",  # (B,) int, where several rows are one trajectory: then B above is N
@@ -130,6 +132,8 @@ def _batch(part: Any, given: _Arrays) -> Batch:
     returns = given.get("returns", torch.float64)
     if "returns" not in given and "turn_rewards" in given:
         returns = given.get("turn_rewards", torch.float64).sum(dim=1)
+    elif "returns" not in given and "parts" in given:
+        returns = given.get("parts", torch.float64).sum(dim=1)
     weight = _token_weight(part, given)
     turn_index = given.get("turn_index", torch.int64)
     return Batch(
@@ -153,7 +157,17 @@ def _batch(part: Any, given: _Arrays) -> Batch:
         turns=_turns(mask, trajectory, turn_index) if "turn_index" in given else 0.0,
         turn_state=given.get("turn_state", torch.int64),
         segment=given.get("segment", torch.int8) if "segment" in given else empty,
+        part_returns=given.get("parts", torch.float64),
+        part_weights=_part_weights(given),
     )
+
+
+def _part_weights(given: _Arrays) -> tuple[float, ...]:
+    if "parts" not in given:
+        return ()
+    parts = given.get("parts", torch.float64)
+    weights = given.get("part_weights", torch.float64)
+    return (1.0,) * parts.shape[1] if "part_weights" not in given else tuple(weights.tolist())
 
 
 def _token_weight(part: Any, given: _Arrays) -> Tensor:

@@ -66,6 +66,8 @@ def random_batch(seed: int = 0) -> Batch:
         kl_coefficient=KL_COEFFICIENT,
         turns=float(turns),
         turn_state=torch.randint(0, 2, (len(GROUP), TURNS), generator=random),
+        part_returns=turn_rewards.clone(),
+        part_weights=(1.0,) * TURNS,
     )
 
 

@@ -81,6 +81,20 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "engine_seconds": "DOUBLE",
         "tool_seconds": "DOUBLE",
     },
+    "judgements": {
+        **_PLACE,
+        **_SPLIT,
+        **_ATTEMPT,
+        "number": "BIGINT",  # of the reply, from 0, in the order in which they were asked
+        "part": "VARCHAR",  # label of the reward that asked
+        "judge": "VARCHAR",  # kind and model
+        "prompt": "VARCHAR",  # SHA-256 of what was asked
+        "reply": "VARCHAR",  # as it was said; null: the judge failed
+        "value": "DOUBLE",  # what was read in it; null: it could not be
+        "problem": "VARCHAR",  # why there is no value; "" where there is one
+        "cached": "BOOLEAN",  # answered before, and kept
+        "seconds": "DOUBLE",
+    },
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,23 +30,44 @@ def place(data: pa.Table, path: Path) -> None:
         pq.write_table(data, partial, compression="zstd", compression_level=LEVEL)
 
 
-def compact(folder: Path, stage: str, *, schema: pa.Schema) -> None:
-    """Make one file of all the stage's files in `folder`, and remove those.
+def forget(
+    folder: Path, stage: str, *, schema: pa.Schema, gone: Callable[[Sequence[str]], bool]
+) -> None:
+    """Remove the stage's parts of which `gone` says so, by the fields of their names.
+
+    Raises:
+        OSError: the disk is full or the folder cannot be written; every row stays.
+    """
+    stem = manifest.field(stage)
+    listed = manifest.read(folder)
+    if any(
+        gone(_fields(part)) for made in listed if _is_made(made, stem) for part, _ in listed[made]
+    ):
+        compact(folder, stage, schema=schema, gone=gone)
+    for name in _fresh(folder, stem):
+        if gone(_fields(name)):
+            (folder / name).unlink()
+
+
+def compact(
+    folder: Path,
+    stage: str,
+    *,
+    schema: pa.Schema,
+    gone: Callable[[Sequence[str]], bool] = lambda fields: False,
+) -> None:
+    """Make one file of all the stage's files in `folder` but those that are gone; remove those.
 
     Crash safe: replacing the manifest is the one step that counts. Parts that were written again
     after an earlier compaction (by a resumed run) take the place of their old rows.
     """
     stem = manifest.field(stage)
-    fresh = {
-        path.name
-        for path in folder.glob("*.parquet")
-        if path.name.startswith(f"{stem}.") and manifest.COMPACTED not in path.name
-    }
-    if not fresh:
-        return
     listed = manifest.read(folder)
     old = {name: parts for name, parts in listed.items() if _is_made(name, stem)}
-    names = sorted(fresh | {part for parts in old.values() for part, _ in parts})
+    fresh, parts = _fresh(folder, stem), {part for made in old.values() for part, _ in made}
+    if not fresh and not any(gone(_fields(part)) for part in parts):
+        return
+    names = sorted(part for part in fresh | parts if not gone(_fields(part)))
     partial = folder / f".{stem}.compacting.tmp"
     try:
         counts = _merge(_tables(folder, names, fresh=fresh, old=old), partial, schema)
@@ -60,6 +81,20 @@ def compact(folder: Path, stage: str, *, schema: pa.Schema) -> None:
     made = {path.name for path in folder.glob("*.parquet") if _is_made(path.name, stem)}
     for name in fresh | (made - {target}):
         (folder / name).unlink(missing_ok=True)
+
+
+def _fresh(folder: Path, stem: str) -> set[str]:
+    """The stage's files that no compaction made."""
+    return {
+        path.name
+        for path in folder.glob("*.parquet")
+        if path.name.startswith(f"{stem}.") and manifest.COMPACTED not in path.name
+    }
+
+
+def _fields(name: str) -> list[str]:
+    """The fields of a part's name, without stage and suffix."""
+    return name.split(".")[1:-1]
 
 
 def _is_made(name: str, stem: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 from agentrecipes.recipe.load import Recipe
 from agentrecipes.recipe.schema import Tracking
 from agentrecipes.tracking.mlflow.tracker import MlflowTracker
-from agentrecipes.tracking.protocol import DataInput, NullTracker, RunInfo, Tracker
+from agentrecipes.tracking.protocol import DataInput, NullTracker, RunInfo, Tracker, Within
 
 GIT_SECONDS = 5.0
 
@@ -24,7 +24,9 @@ def tracker(fields: Tracking, runs: Path) -> Tracker:
     return MlflowTracker(runs, uri=fields.uri, traces=fields.traces)
 
 
-def run_info(recipe: Recipe, folder: Path, lock: Mapping[str, Any]) -> RunInfo:
+def run_info(
+    recipe: Recipe, folder: Path, lock: Mapping[str, Any], *, within: Within | None = None
+) -> RunInfo:
     """What a tracker is told when the run in `folder` starts."""
     return RunInfo(
         run=folder.name,
@@ -37,6 +39,7 @@ def run_info(recipe: Recipe, folder: Path, lock: Mapping[str, Any]) -> RunInfo:
         git=_git(Path.cwd()),
         lock_hash=hashlib.sha256(json.dumps(lock["inputs"], sort_keys=True).encode()).hexdigest(),
         datasets=tuple(_inputs(recipe)),
+        within=within or Within(),
     )
 
 

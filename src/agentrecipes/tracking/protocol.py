@@ -25,6 +25,14 @@ class DataInput:
 
 
 @dataclass(frozen=True, slots=True)
+class Within:
+    """What a run is part of: ``Within("3fa9c1…", {"study": "rag_r1", "trial": "4"})``."""
+
+    parent: str | None = None  # the tracked run that this one is nested in
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class RunInfo:
     """What is known about a run when it starts."""
 
@@ -38,8 +46,7 @@ class RunInfo:
     git: str = ""  # commit, with "-dirty" where the tree was
     lock_hash: str = ""
     datasets: tuple[DataInput, ...] = ()
-    parent: str | None = None  # the tracked run this one is nested in, for sweeps
-    tags: Mapping[str, str] = field(default_factory=dict)
+    within: Within = field(default_factory=Within)
 
 
 class Tracker(Protocol):

@@ -1,9 +1,10 @@
-"""Trajectories as rows of the tables ``trajectories`` and ``turns``."""
+"""Trajectories as rows of the tables ``trajectories``, ``turns`` and ``judgements``."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from agentrecipes.records import Call, Place, Scored, Trajectory, Turn
@@ -50,11 +51,18 @@ def turns(scored: Scored, run: str, place: Place) -> Iterator[dict[str, Any]]:
             "valid": turn.valid,
             "turn_total": scored.per_turn[index] if index < len(scored.per_turn) else None,
             "policy_version": turn.policy_version,
-            "policy_versions": None,
+            "policy_versions": turn.policy_versions or None,
             "engine_seconds": turn.engine_seconds,
             "tool_seconds": turn.tool_seconds,
         }
         before = turn
+
+
+def judgements(scored: Scored, run: str, place: Place) -> Iterator[dict[str, Any]]:
+    """The rows of ``judgements`` of one trajectory, in the order in which judges were asked."""
+    key = _key(scored.trajectory, run, place)
+    for number, each in enumerate(scored.judgements):
+        yield {**key, "number": number, **asdict(each)}
 
 
 def new_ids(prompt: Sequence[int], before: Turn | None) -> tuple[Sequence[int], bool]:

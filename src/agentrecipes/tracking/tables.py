@@ -17,7 +17,7 @@ from typing import Any
 from agentrecipes.records import EvaluationRow as EvaluationRow
 from agentrecipes.records import Place as Place
 from agentrecipes.records import Scored
-from agentrecipes.tracking import compaction, rows
+from agentrecipes.tracking import compaction, manifest, rows
 from agentrecipes.tracking.columns import schema
 from agentrecipes.tracking.manifest import field
 from agentrecipes.tracking.paths import flatten
@@ -35,9 +35,12 @@ class MetricRow:
 
 
 class Tables:
-    """Writes the tables of one run into ``<run dir>/tables``. One writer per run."""
+    """Writes the tables of one run into ``<run dir>/tables``. One writer per run.
 
-    def __init__(self, folder: Path, run: str) -> None:
+    Without a folder it writes nothing: a run on several devices has one rank that writes.
+    """
+
+    def __init__(self, folder: Path | None, run: str) -> None:
         self.lost: list[str] = []
         self._folder = folder
         self._run = run
@@ -49,7 +52,10 @@ class Tables:
         *,
         advantage_means: Sequence[float | None] | None = None,
     ) -> None:
-        """Write a trajectories and a turns file for `place`; they replace what stood there."""
+        """Write the trajectories, turns and judgements of `place`; they replace what stood there.
+
+        Where no judge was asked there is no file of judgements.
+        """
         means = advantage_means if advantage_means is not None else [None] * len(scored)
         name = _file(place.stage, f"{place.iteration:06d}", place.split, place.mode)
         records = zip(scored, means, strict=True)
@@ -60,6 +66,8 @@ class Tables:
         )
         turns = (row for one in scored for row in rows.turns(one, self._run, place))
         self._write("turns", name, list(turns))
+        if judged := [row for one in scored for row in rows.judgements(one, self._run, place)]:
+            self._write("judgements", name, judged)
 
     def metrics(self, stage: str, rows: Sequence[MetricRow], *, name: str) -> None:
         """Write one file of metrics; the same stage and name replace it."""
@@ -114,11 +122,48 @@ class Tables:
 
     def compact(self, stage: str) -> None:
         """Make one file per table of the stage's small ones; readers always see every row once."""
-        for table in ("metrics", "evaluations", "trajectories", "turns"):
+        for table in ("metrics", "evaluations", "trajectories", "turns", "judgements"):
+            if self._folder is None:
+                return
             try:
                 compaction.compact(self._folder / table, stage, schema=schema(table))
             except _trouble() as error:
                 self.lost.append(f"{table}: the files of stage {stage!r} stay uncompacted: {error}")
+
+    def forget(self, stage: str, done: int) -> None:
+        """Drop rows of the stage that are later than `done` iterations, or steps; -1: all of them.
+
+        A resumed run makes them again, and not always in files of the same names.
+        """
+
+        def gone(fields: Sequence[str]) -> bool:
+            number, split = int(fields[0]), fields[1] if len(fields) > 1 else ""
+            measured = len(fields) > 1 and split != "train"  # at `done` itself, before the save
+            return number > done if measured else number >= done
+
+        for table in ("metrics", "evaluations", "trajectories", "turns"):
+            if self._folder is None:
+                return
+            try:
+                compaction.forget(self._folder / table, stage, schema=schema(table), gone=gone)
+            except _trouble() as error:
+                self.lost.append(f"{table}: old rows of stage {stage!r} stay: {error}")
+
+    def told(self, stage: str) -> list[MetricRow]:
+        """The stage's metrics as they are stored, by step; none where they cannot be read."""
+        import pyarrow.parquet as pq
+
+        names = ("iteration", "step", "name", "value", "seconds")
+        found: list[MetricRow] = []
+        if self._folder is None:
+            return found
+        try:
+            for path in manifest.current(self._folder / "metrics"):
+                rows = pq.read_table(path, filters=[("stage", "=", stage)]).to_pylist()
+                found += [MetricRow(*(row[name] for name in names)) for row in rows]
+        except _trouble() as error:
+            self.lost.append(f"metrics of stage {stage!r} cannot be read: {error}")
+        return sorted(found, key=lambda row: row.step)
 
     def _evaluation(self, row: EvaluationRow) -> dict[str, Any]:
         return {
@@ -138,6 +183,8 @@ class Tables:
     def _write(self, table: str, name: str, records: Sequence[Mapping[str, Any]]) -> None:
         import pyarrow as pa
 
+        if self._folder is None:
+            return
         try:
             data = pa.Table.from_pylist(list(records), schema=schema(table))
             compaction.place(data, self._folder / table / name)

@@ -11,13 +11,20 @@ import torch
 
 from agentrecipes.recipe.schema import Trainer
 from agentrecipes.records import Batch, Scored, Source, Trajectory
+from agentrecipes.training import ranks
 from agentrecipes.training.pack import Strip, partition, strip
 from agentrecipes.training.rows import Row
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-PER_TRAJECTORY = ("turn_rewards", "turn_state", "returns", "group")  # (N, ...); others (B, ...)
+PER_TRAJECTORY = (
+    "turn_rewards",
+    "turn_state",
+    "returns",
+    "group",
+    "part_returns",
+)  # (N, ...); others (B, ...)
 ABSENT = torch.empty(0)
 
 
@@ -119,8 +126,18 @@ def collected_batch(rows: Sequence[Row], scored: Sequence[Scored], kl_coefficien
         total_weight=0.0,
         kl_coefficient=kl_coefficient,
         turn_state=turn_states([each.trajectory for each in scored], width),
+        part_returns=part_returns(scored),
+        part_weights=tuple(scored[0].weights.values()) if scored else (),
         **denominators(rows)._asdict(),
     )
+
+
+def part_returns(scored: Sequence[Scored]) -> Tensor:
+    """(N, P) float64 each reward by itself, in the order of the weights; NaN for a null."""
+    names = list(scored[0].weights) if scored else []
+    values = [[each.parts.get(name) for name in names] for each in scored]
+    table = [[float("nan") if value is None else value for value in row] for row in values]
+    return torch.tensor(table, dtype=torch.float64).reshape(len(scored), len(names))
 
 
 class Denominators(NamedTuple):
@@ -213,9 +230,13 @@ def cut(
 def packed(
     rows: Sequence[Row], batch: Batch, numbers: Sequence[int], *, trainer: Trainer, most: int
 ) -> Iterator[tuple[list[int], MicroBatch]]:
-    """At most `most` micro-batches of some rows, by the trainer's budget; each with its rows."""
+    """At most `most` micro-batches of some rows, by the trainer's budget; each with its rows.
+
+    On several ranks they are cut in the same way and dealt: this is the share of this rank.
+    """
     share, own = trainer.share_prefix, [rows[n] for n in numbers]
-    for part in partition(own, trainer.tokens_per_batch, most, share=share):
+    parts = partition(own, trainer.tokens_per_batch, most, share=share)
+    for part in ranks.dealt(parts):
         chosen = [numbers[n] for n in part]
         yield chosen, cut(rows, batch, chosen, share=share)
 
@@ -232,3 +253,8 @@ def filler(version: int) -> MicroBatch:
     )
     nothing = strip([row], [np.array([False, True])])
     return MicroBatch(nothing, read_batch([row]), version, empty=True)
+
+
+def filled(made: list[MicroBatch], most: int, version: int) -> list[MicroBatch]:
+    """A rank's share of `most` micro-batches: those that were made, then fillers."""
+    return made + [filler(version)] * (ranks.share(most) - len(made))

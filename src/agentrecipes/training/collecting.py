@@ -19,18 +19,21 @@ from agentrecipes.recipe.schema import Stage
 from agentrecipes.records import Batch, Scored, Task
 from agentrecipes.rollout.collect import collect
 from agentrecipes.rollout.score import score
+from agentrecipes.rollout.setting import Job
+from agentrecipes.training import ranks
 from agentrecipes.training.batch import (
     MicroBatch,
     collected_batch,
     computed,
     denominators,
+    filled,
     filler,
     packed,
 )
 from agentrecipes.training.critic import centred
 from agentrecipes.training.module import PolicyModule
 from agentrecipes.training.pack import micro_batches
-from agentrecipes.training.position import Position, Sampler
+from agentrecipes.training.position import Position, Sampler, on_every_rank
 from agentrecipes.training.rows import Row, trajectory_rows
 
 if TYPE_CHECKING:
@@ -108,11 +111,7 @@ class Collector:
                 for plan in rollout.sampling.plan(tasks, rollout.group_size)
             ]
             jobs = self._sampler.jobs(plans, position.iteration, "rollout")
-            trajectories = collect(jobs, self._sampler.setting(stage, position))
-            fresh: dict[str, list[Scored]] = {}
-            for each in score(trajectories, stage.rewards, stage=stage):
-                fresh.setdefault(each.trajectory.group, []).append(each)
-            groups += fresh.values()
+            groups += self._played(stage, position, jobs)
             rounds += 1
             gone = set(rollout.sampling.refill(groups, rounds))
             groups = [group for number, group in enumerate(groups) if number not in gone]
@@ -123,7 +122,25 @@ class Collector:
                 raise RunStopped(
                     f"sampling {name!r} still wants other groups after {rounds} rounds"
                 )
+        self._sampler.engine.rest()
         return [each for group in groups for each in group], tuple(refills)
+
+    def _played(self, stage: Stage, position: Position, jobs: list[Job]) -> list[list[Scored]]:
+        """The scored attempts of each group, in order.
+
+        Every rank plays a share of the groups; where one engine serves all, rank 0 plays them all.
+        """
+        order = list(dict.fromkeys(job.group for job in jobs))
+        own = set(ranks.dealt(order))
+        if not on_every_rank(stage.rollout.engine):
+            own = set(order if ranks.leads() else [])
+        mine = [job for job in jobs if job.group in own]
+        trajectories = collect(mine, self._sampler.setting(stage, position)) if mine else []
+        played: dict[str, list[Scored]] = {group: [] for group in order}
+        for share in ranks.gathered(score(trajectories, stage.rewards, stage=stage)):
+            for each in share:
+                played[each.trajectory.group].append(each)
+        return list(played.values())
 
     def _pick(self, stage: Stage, position: Position, *, count: int, rounds: int) -> list[Task]:
         if self._tasks is None:
@@ -147,35 +164,40 @@ class Collector:
         batch = collected_batch(rows, scored, coefficient)
         cuts = _split(batch, stage.trainer.minibatches, algorithm.needs.whole_groups)
         if not _exact(stage) or algorithm.needs.value or algorithm.needs.reference:
-            batch = self._passes(stage, rows, batch)
+            batch = self._passes(stage, position, rows=rows, batch=batch)
         if algorithm.needs.value:
-            batch = centred(self._module.value_head, batch, algorithm)
+            batch = self._module.with_whole_head(lambda head: centred(head, batch, algorithm))
         batch = replace(batch, advantage=algorithm.advantages(batch))
         return replace(batch, value_target=algorithm.value_targets(batch)), cuts
 
-    def _passes(self, stage: Stage, rows: list[Row], batch: Batch) -> Batch:
+    def _passes(self, stage: Stage, position: Position, *, rows: list[Row], batch: Batch) -> Batch:
         """The batch with what the trainer says of it at the start of the iteration."""
         needs, temperature = stage.algorithm.needs, stage.rollout.temperature
         shape = batch.action_mask.shape
         logp, values, ref = torch.zeros(shape), torch.zeros(shape), torch.zeros(shape)
         used = [n for n, wanted in enumerate(computed(batch, every_row=True)) if wanted]
         most = max(1, len(used))
-        for part, cut_off in packed(rows, batch, used, trainer=stage.trainer, most=most):
+        parts = list(packed(rows, batch, used, trainer=stage.trainer, most=most))
+        longest_share = max(
+            ranks.gathered(len(parts))
+        )  # sharded weights move for all ranks at once
+        parts += [([], filler(position.policy_version))] * (longest_share - len(parts))
+        for part, cut_off in parts:
             micro = cut_off.to(self._module.device)
             longest = micro.batch.action_mask.shape[1]
             with torch.no_grad(), self._context():
                 out = self._module(micro.strip, temperature=temperature, value=needs.value)
-                logp[part, :longest] = out.logp.cpu()
+                logp[part, :longest] = out.logp.cpu()[: len(part)]
                 if out.value is not None:
-                    values[part, :longest] = out.value.cpu()
+                    values[part, :longest] = out.value.cpu()[: len(part)]
                 if needs.reference:
                     frozen = self._module(micro.strip, temperature=temperature, reference=True)
-                    ref[part, :longest] = frozen.logp.cpu()
+                    ref[part, :longest] = frozen.logp.cpu()[: len(part)]
         return replace(
             batch,
-            logp_old=logp,
-            values_old=values if needs.value else batch.values_old,
-            logp_ref=ref if needs.reference else batch.logp_ref,
+            logp_old=ranks.summed(logp),
+            values_old=ranks.summed(values) if needs.value else batch.values_old,
+            logp_ref=ranks.summed(ref) if needs.reference else batch.logp_ref,
         )
 
     def _steps(
@@ -213,11 +235,6 @@ def step_batches(stage: Stage) -> int:
     return micro_batches(
         -(-units // stage.trainer.minibatches), tokens, stage.trainer.tokens_per_batch
     )
-
-
-def filled(made: list[MicroBatch], most: int, version: int) -> list[MicroBatch]:
-    """`most` micro-batches: those that were made, then fillers."""
-    return made + [filler(version)] * (most - len(made))
 
 
 def _exact(stage: Stage) -> bool:

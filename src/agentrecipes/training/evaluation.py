@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agentrecipes.components import build
 from agentrecipes.health.metrics import evaluation_rows
@@ -11,6 +11,7 @@ from agentrecipes.records import EvaluationRow, Place, Scored
 from agentrecipes.rollout.collect import collect
 from agentrecipes.rollout.score import score
 from agentrecipes.sampling.protocol import Plan
+from agentrecipes.training import ranks
 from agentrecipes.training.position import Position, Sampler
 
 
@@ -31,7 +32,16 @@ def metrics_of(stage: Stage) -> tuple[RewardEntry, ...]:
 
 
 def evaluate(stage: Stage, sampler: Sampler, position: Position, *, split: str) -> list[Evaluated]:
-    """Evaluate in the recipe's modes on the first tasks of `split`: the same ones every time."""
+    """Evaluate in the recipe's modes on the first tasks of `split`: the same ones every time.
+
+    Rank 0 does; the others hear its figures, without the trajectories.
+    """
+    found = _measured(stage, sampler, position, split=split) if ranks.leads() else []
+    told = ranks.from_first([replace(each, scored=()) for each in found])
+    return found if ranks.leads() else told
+
+
+def _measured(stage: Stage, sampler: Sampler, position: Position, *, split: str) -> list[Evaluated]:
     wanted = stage.evaluation
     tasks = list(stage.environment.tasks(split))[: wanted.tasks]
     entries = metrics_of(stage)

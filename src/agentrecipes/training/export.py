@@ -23,7 +23,7 @@ def weights(module: PolicyModule) -> Iterator[tuple[str, Tensor]]:
     A layer with an adapter is merged with it only until the next tensor is asked for: whoever
     wants to keep a tensor copies it. Weights of four bits come out as what they stand for.
     """
-    model: Any = module.model
+    model: Any = module.whole
     causal = model.get_base_model() if hasattr(model, "merge_adapter") else model
     whole = causal.state_dict(keep_vars=True)
     for name, tensor in whole.items():

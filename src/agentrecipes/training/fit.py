@@ -11,16 +11,18 @@ import signal
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import lightning as L
 import torch
 from torch.utils.data import DataLoader, IterableDataset
 
 from agentrecipes.recipe.schema import Trainer
+from agentrecipes.training import ranks
 from agentrecipes.training.batch import MicroBatch
 from agentrecipes.training.module import PolicyModule
-from agentrecipes.training.strategies import strategy
+from agentrecipes.training.shards import Shards, sharded
+from agentrecipes.training.strategies import cluster, is_sharded, precision, strategy
 
 UNHELPFUL = (  # warnings about choices that are made on purpose here, or about Lightning's own code
     ".*does not have many workers.*",
@@ -28,6 +30,8 @@ UNHELPFUL = (  # warnings about choices that are made on purpose here, or about 
     ".*module.s. in eval mode at the start of training.*",
     ".*terableDataset.*",
     ".*isinstance.treespec, LeafSpec.*",
+    ".*DeepSpeed handles gradient clipping internally.*",
+    ".*all_gather_into_tensor. is deprecated.*",
 )
 
 
@@ -67,15 +71,26 @@ class EpochEnd(L.Callback):
             trainer.should_stop = True
 
 
+class Sharding(L.Callback):
+    """Tells the shards when DeepSpeed has cut them."""
+
+    def __init__(self, shards: Shards) -> None:
+        self._shards = shards
+
+    def on_train_start(self, trainer: L.Trainer, *_: Any) -> None:
+        self._shards.begin(trainer.strategy.model)
+
+
 def trainer(fields: Trainer, *, epochs: int, accumulate: int, callback: L.Callback) -> L.Trainer:
     """A Trainer that logs, saves and prints nothing of its own."""
     logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
     return L.Trainer(
         accelerator=fields.accelerator,
+        plugins=cluster(),
         strategy=strategy(fields),
         devices=fields.devices,
         num_nodes=fields.nodes,
-        precision="bf16-mixed" if fields.precision == "bf16" else "32-true",
+        precision=precision(fields),
         max_epochs=epochs,
         accumulate_grad_batches=accumulate,
         gradient_clip_val=fields.gradient_clip,
@@ -89,8 +104,23 @@ def trainer(fields: Trainer, *, epochs: int, accumulate: int, callback: L.Callba
     )
 
 
-def fit(made: L.Trainer, module: PolicyModule, batches: Pulled) -> None:
-    """Run the epochs. Batches are made in this process: workers would sample stale weights."""
+def fit(made: L.Trainer, module: PolicyModule, batches: Pulled, fields: Trainer) -> None:
+    """Run the epochs. Batches are made in this process: workers would sample stale weights.
+
+    Raises:
+        EngineError: another rank has ended.
+    """
+    if not is_sharded(fields):
+        with ranks.Lost():
+            _fit(made, module, batches)
+        return
+    module.context = precision_context(fields)
+    with ranks.Lost(), sharded(module) as shards:
+        cast("Any", made).callbacks.append(Sharding(shards))
+        _fit(made, module, batches)
+
+
+def _fit(made: L.Trainer, module: PolicyModule, batches: Pulled) -> None:
     loader: DataLoader[MicroBatch] = DataLoader(batches, batch_size=None, num_workers=0)
     with warnings.catch_warnings():
         for about in UNHELPFUL:

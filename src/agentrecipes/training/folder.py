@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -9,17 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from agentrecipes.components import added_files
+from agentrecipes.errors import CheckFailed
 from agentrecipes.recipe.load import Recipe
-from agentrecipes.recipe.lock import lock
+from agentrecipes.recipe.lock import compare, lock
 from agentrecipes.recipe.schema import Stage
+from agentrecipes.tracking.events import Events
 from agentrecipes.tracking.opening import run_info
-from agentrecipes.tracking.protocol import Status, Tracker
+from agentrecipes.tracking.protocol import Status, Tracker, Within
 from agentrecipes.tracking.replacing import write
 from agentrecipes.tracking.report.page import write_report
 from agentrecipes.tracking.tables import Tables
-from agentrecipes.training import checkpoints
+from agentrecipes.training import checkpoints, ranks
 from agentrecipes.training.policy import Policy
 from agentrecipes.training.position import Position
+from agentrecipes.training.reuse import Stages
 from agentrecipes.training.story import Story, as_json
 
 
@@ -34,21 +39,63 @@ class RunFolder:
     tables: Tables
     tracker: Tracker
     story: Story = field(default_factory=Story)
+    stages: Stages | None = None  # where stages are kept for other runs
+    note: Callable[[str], None] = print  # to whoever watches
+    within: Within = field(default_factory=Within)
     began: float = field(default_factory=time.perf_counter)  # time.perf_counter() of this sitting
 
     @property
-    def checkpoints(self) -> Path:
+    def saved(self) -> Path:
         return self.path / "checkpoints"
 
+    def __post_init__(self) -> None:
+        self.events = Events(self.path / "events.jsonl" if ranks.leads() else None)
+
+    def newest(self) -> checkpoints.Found | None:
+        """The checkpoint to go on from; what is newer, and what a kill left half done, is removed.
+
+        Raises:
+            CheckFailed: it is another recipe's, or another seed's; nothing was changed.
+        """
+        found = checkpoints.newest(self.saved)
+        own = (self.recipe.hash, self.recipe.seed)
+        if found is not None and (found.state["recipe_hash"], found.state["seed"]) != own:
+            raise CheckFailed(f"{found.path} belongs to another recipe; nothing was changed")
+        for fault in () if found is None else found.passed_over:
+            self.note(f"checkpoint passed over: {fault}")
+        if not ranks.leads():
+            return found
+        checkpoints.tidy(self.saved, found)
+        for half in list(self.path.rglob(".*.tmp")):
+            shutil.rmtree(half) if half.is_dir() else half.unlink(missing_ok=True)
+        reached = -1 if found is None else int(found.state["stage"])
+        for index, stage in enumerate(self.recipe.stages):
+            done = found.state["position"]["iteration"] if found and index == reached else -1
+            if index >= reached:
+                self.tables.forget(stage.name, done)
+        return found
+
     def open(self) -> None:
-        """Write what identifies the run, before anything else."""
+        """Write what identifies the run, before anything else; ``recipe.yaml`` makes it a run."""
+        if not ranks.leads():
+            return
         self.path.mkdir(parents=True, exist_ok=True)
-        write(self.path / "recipe.yaml", self.recipe.to_yaml().encode())
         locked = lock(self.recipe, extra_files=added_files())
-        runs = str(self.runs.resolve())  # a resumed run is tracked where it was before
-        write(self.path / "recipe.lock", as_json({**locked, "runs": runs}))
+        if (self.path / "recipe.yaml").exists():
+            self._require_same(locked)
+        else:
+            runs = str(self.runs.resolve())  # a resumed run is tracked where it was before
+            write(self.path / "recipe.lock", as_json({**locked, "runs": runs}))
+            write(self.path / "recipe.yaml", self.recipe.to_yaml().encode())
         self.tables.run(self.summary("running"), self.recipe.data)
-        self.tracker.start(run_info(self.recipe, self.path, locked))
+        self.tracker.start(run_info(self.recipe, self.path, locked, within=self.within))
+
+    def _require_same(self, locked: Mapping[str, Any]) -> None:
+        """Say which inputs are no longer those that the run began with."""
+        path = self.path / "recipe.lock"
+        before = json.loads(path.read_bytes()) if path.exists() else locked
+        for name in compare(before, locked):
+            self.note(f"{name} is not what the run began with: it goes on, but not bit for bit")
 
     def save(self, index: int, fields: Stage, position: Position) -> None:
         """Write a checkpoint of stage `index`."""
@@ -62,12 +109,24 @@ class RunFolder:
         }
         done, keep = position.iteration, fields.trainer.keep
         try:
-            checkpoints.save(self.checkpoints, state, stage=index, done=done, keep=keep)
+            checkpoints.save(self.saved, state, stage=index, done=done, keep=keep)
         except OSError as error:
             self.tables.lost.append(f"checkpoint {index}-{done}: {error}")
+            self.events.add("lost", what=f"checkpoint {index}-{done}", reason=str(error))
+            self.note(f"checkpoint not written, the ones before stay: {error}")
+        else:
+            self.events.add("checkpoint", stage=fields.name, iteration=done)
+
+    def stage_done(self, index: int, done: int) -> None:
+        """Keep a stage that is complete at `done`, where stages are kept."""
+        if self.stages is not None:
+            stages = self.stages
+            self.kept(f"stage {index} for others", lambda: stages.keep(index, done))
 
     def close(self, status: Status) -> dict[str, Any]:
         """Write model, summary and report, and end the tracking; return the summary."""
+        if not ranks.leads():
+            return self.summary(status)
         if status != "failed":
             self.kept("model", lambda: self.policy.export(self.path / "model"))
         report = self.path / "report.html"
@@ -77,6 +136,7 @@ class RunFolder:
             if (self.path / name).exists():
                 self.tracker.artifact(self.path / name)
         self.tracker.finish(status)
+        self.events.add("ended", status=status)
         return self._settle(status)
 
     def kept(self, name: str, write: Callable[[], object]) -> None:

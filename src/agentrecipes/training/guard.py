@@ -17,6 +17,7 @@ from agentrecipes.environments.protocol import Environment
 from agentrecipes.numerics.streams import derive
 from agentrecipes.records import Task
 from agentrecipes.rollout.chat import Chat
+from agentrecipes.training import ranks
 from agentrecipes.training.batch import cut, read_batch
 from agentrecipes.training.module import PolicyModule
 from agentrecipes.training.reading import demonstration_row
@@ -65,7 +66,9 @@ class Guard:
             if len(chosen[task.type]) < per_type:
                 chosen[task.type].append(task)
         names = _name_ids(self.chat, self.environment.symbols)
-        return {kind: self._accuracy(tasks, names) for kind, tasks in sorted(chosen.items())}
+        return ranks.from_first(
+            {kind: self._accuracy(tasks, names) for kind, tasks in sorted(chosen.items())}
+        )
 
     def _accuracy(self, tasks: Sequence[Task], names: np.ndarray) -> float:
         seeds = [derive(self.seed, "guard", task.id) for task in tasks]

@@ -11,6 +11,7 @@ from agentrecipes.components import build
 from agentrecipes.recipe.load import Recipe
 from agentrecipes.recipe.schema import Evaluation
 from agentrecipes.training.evaluation import evaluate
+from agentrecipes.training.export import weights
 from agentrecipes.training.policy import Policy
 from agentrecipes.training.position import Position, Sampler
 from agentrecipes.training.progress import Progress, Silent
@@ -42,6 +43,7 @@ def measure(
     engine = stage.rollout.engine.start(policy.module.model, policy.tokenizer)
     watcher = progress or Silent()
     try:
+        engine.load(weights(policy.module), 0)
         sampler = Sampler(engine, policy.chat, recipe.seed, stage.name)
         found = evaluate(stage, sampler, Position(iteration=done), split=wanted.split)
     finally:

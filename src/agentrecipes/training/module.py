@@ -5,38 +5,29 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import lightning as L
 import torch
-from torch.nn.functional import cross_entropy
-from torch.utils.checkpoint import checkpoint
 
-from agentrecipes.algorithms.protocol import Algorithm, Outputs
+from agentrecipes.algorithms.protocol import Outputs
+from agentrecipes.errors import RunStopped
 from agentrecipes.models.value_head import OwnTrunk, linear
+from agentrecipes.records import Batch
 from agentrecipes.training import optimizer as optimizers
+from agentrecipes.training import ranks
 from agentrecipes.training.attention import install
 from agentrecipes.training.batch import MicroBatch
 from agentrecipes.training.pack import Strip
+from agentrecipes.training.scoring import causal, hidden, nothing, scores
+from agentrecipes.training.shards import Shards
+from agentrecipes.training.terms import merge
+from agentrecipes.training.update import Update
 
 if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PreTrainedModel
-
-LOGIT_BYTES = 2**30  # above this the head runs in chunks, recomputed in the backward pass
-
-
-@dataclass(frozen=True, slots=True)
-class Update:
-    """What an update needs to know of its iteration."""
-
-    algorithm: Algorithm
-    temperature: float  # of the samples: logp is that of softmax(logits / temperature)
-    accumulate: int  # micro-batches per optimizer step
-    rate: Callable[
-        [int], float
-    ]  # share of the peak learning rate in an optimizer step of the stage
 
 
 class PolicyModule(L.LightningModule):
@@ -47,7 +38,7 @@ class PolicyModule(L.LightningModule):
 
     def __init__(self, model: PreTrainedModel, value_head: torch.nn.Module | None) -> None:
         super().__init__()
-        install(_causal(model))
+        install(causal(model))
         self.model = model
         self.value_head = value_head
         self.own = torch.nn.ParameterDict()  # of the algorithm itself
@@ -55,8 +46,11 @@ class PolicyModule(L.LightningModule):
         self.optimizer: torch.optim.Optimizer | None = None
         self.steps = 0  # optimizer steps of the stage so far
         self.terms: dict[str, float] = {}  # since the last report: loss terms summed, extremes kept
+        self.shards: Shards | None = None  # while its weights are in pieces
+        self.context: Callable[[], AbstractContextManager[Any]] = nullcontext  # of training passes
         self._reference: list[PreTrainedModel] = []  # in a list: it is no sub-module of ours
         self._counted = 0  # optimizer steps since the last report
+        self._too_far = ""  # how far the engine is, where that is too far
         self._empty = True  # no micro-batch of this optimizer step weighed anything
 
     def keep_reference(self, model: PreTrainedModel | None) -> None:
@@ -75,16 +69,16 @@ class PolicyModule(L.LightningModule):
         """(B, T) log-probabilities in nats, values and entropies if asked for; 0 off the scored."""
         model = self._reference[0] if reference and self._reference else self.model
         with self._adapter_off() if reference and not self._reference else nullcontext():
-            picked = _hidden(model, strip)  # (M, D)
-            head = _causal(model).get_output_embeddings()
-            logp, ent = _score(
+            picked = hidden(model, strip)  # (M, D)
+            head = causal(model).get_output_embeddings()
+            logp, ent = scores(
                 head, picked, strip.targets, temperature=temperature, entropy=entropy
             )
         values = None
         if value and self.value_head is not None:
             below = picked.detach() if self._detached else picked
             if isinstance(self.value_head, OwnTrunk):
-                below = _hidden(self.value_head.trunk, strip)
+                below = hidden(self.value_head.trunk, strip)
             values = linear(self.value_head)(below)[:, 0].float()
         return Outputs(
             logp=strip.spread(logp),
@@ -96,8 +90,8 @@ class PolicyModule(L.LightningModule):
     @torch.no_grad()
     def hits(self, strip: Strip) -> Tensor:
         """(B, T) bool: the most likely token is the one that stands there; False off the scored."""
-        picked = _hidden(self.model, strip)
-        head: Any = _causal(self.model).get_output_embeddings()
+        picked = hidden(self.model, strip)
+        head: Any = causal(self.model).get_output_embeddings()
         best = head(picked).argmax(-1)  # (M,)
         return strip.spread(torch.eq(best, strip.targets).long()).bool()
 
@@ -109,15 +103,17 @@ class PolicyModule(L.LightningModule):
     def training_step(self, micro: MicroBatch, batch_index: int) -> Tensor:
         """The micro-batch's share of the step's loss, times what Lightning divides it by."""
         update = self._update()
-        if micro.empty:
-            told = self(micro.strip)
-            nothing: Tensor = sum((each.sum() for each in told.own.values()), told.logp.sum()) * 0.0
-            return nothing
-        self._empty = False
         needs = update.algorithm.needs
-        outputs = self(
-            micro.strip, temperature=update.temperature, value=needs.value, entropy=needs.entropy
-        )
+        with self.context():
+            outputs = self(
+                micro.strip,
+                temperature=update.temperature,
+                value=needs.value,
+                entropy=needs.entropy and not micro.empty,
+            )
+        if micro.empty:
+            return nothing(outputs)
+        self._empty = False
         batch = micro.batch
         if micro.exact:
             batch = replace(batch, logp_old=outputs.logp.detach())
@@ -128,25 +124,40 @@ class PolicyModule(L.LightningModule):
         shares = {f"loss/{name}": value for name, value in loss.terms.items()}
         self._record({"loss/total": loss.total.detach(), **shares})
         if batch.logp_rollout.numel():
-            gap = torch.where(batch.action_mask, outputs.logp.detach() - batch.logp_rollout, 0.0)
-            self._record({"sync/logp_gap_max": gap.abs().max()})
+            self._gap(batch, update.max_gap)
         return share
+
+    def _gap(self, batch: Batch, most: float | None) -> None:
+        """Log how far the sampler is from the trainer at the start of the iteration.
+
+        Further than the engine's bound, it does not sample from these weights; all ranks stop then.
+        """
+        gap = torch.where(batch.action_mask, batch.logp_old - batch.logp_rollout, 0.0).abs()
+        self._record({"sync/logp_gap_max": gap.max()})
+        if most is not None and not gap.max() <= most:
+            self._too_far = (
+                f"rollout.engine: the engine's log-probabilities are {float(gap.max()):.3g} nats "
+                f"from the trainer's, {float(gap.sum() / batch.action_mask.sum()):.3g} on average, "
+                f"and {most:g} is allowed: it samples from other weights, or computes otherwise. "
+                "Compare dtype and trainer.precision; raise the engine's max_gap if that is it."
+            )
 
     def _record(self, terms: Mapping[str, Tensor]) -> None:
         """Sum shares over micro-batches; of what is called ``…_max`` keep the largest."""
-        for name, value in terms.items():
-            old, new = self.terms.get(name), float(value)
-            if old is None:
-                self.terms[name] = new
-            else:
-                self.terms[name] = max(old, new) if name.endswith("_max") else old + new
+        merge(self.terms, {name: float(value) for name, value in terms.items()})
 
     def report(self) -> dict[str, float]:
-        """The terms since the last report: means over optimizer steps, extremes and counts."""
+        """The terms since the last report: means over optimizer steps, extremes and counts.
+
+        Every rank has a share of each term; all ranks ask at the same time, and hear the same.
+        """
         count = max(self._counted, 1)
+        whole: dict[str, float] = {}
+        for terms in ranks.gathered(self.terms):
+            merge(whole, terms)
         told = {
             name: value if name.endswith(("_max", "_steps")) else value / count
-            for name, value in self.terms.items()
+            for name, value in whole.items()
         }
         self.terms, self._counted = {}, 0
         return told
@@ -192,73 +203,84 @@ class PolicyModule(L.LightningModule):
 
         A step in which nothing weighed anything, or whose loss or gradient is not finite, is
         skipped whole (weight decay and momentum included) and counted.
+
+        Raises:
+            RunStopped: the engine does not sample from the trainer's weights.
         """
+        if self.trainer.fit_loop._should_accumulate():  # DeepSpeed asks at each micro-batch
+            return
+        still = self._agreed_to_stay()
+        if self.shards is not None:  # it clips the pieces itself, and skips what is not finite
+            self.shards.still = still
+            return
         limit = float("inf") if gradient_clip_val is None else float(gradient_clip_val)
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
         norm = torch.nn.utils.clip_grad_norm_(parameters, limit)
-        if self._empty or not torch.isfinite(norm):
+        if still or not torch.isfinite(norm):
             optimizer.zero_grad(set_to_none=True)  # without gradients a step moves nothing at all
-            self._record({"loss/skipped_steps": torch.ones(())})
+            self._record({"loss/skipped_steps": torch.tensor(1.0 if ranks.leads() else 0.0)})
             return
         self._record({"policy/gradient_norm_max": norm})
+
+    def _agreed_to_stay(self) -> bool:
+        """Whether nothing weighed anything in this step, on any rank.
+
+        Raises:
+            RunStopped: on every rank, where the engine is too far from the trainer on one of them.
+        """
+        told = ranks.gathered((self._empty, self._too_far))
+        for _, too_far in told:
+            if too_far:
+                raise RunStopped(too_far)
+        return all(empty for empty, _ in told)
 
     def optimizer_step(self, *args: Any, **kwargs: Any) -> None:
         """Step at this step's learning rate; the arguments are Lightning's own."""
         optimizers.set_rate(self.configure_optimizers(), self._update().rate(self.steps))
         super().optimizer_step(*args, **kwargs)
+        if self.trainer.fit_loop._should_accumulate():  # DeepSpeed is asked at each micro-batch
+            return
+        if self.shards is not None:
+            self._record(self.shards.figures())
         self._counted += 1
         self._empty = True
         self.steps += 1
+
+    def on_fit_start(self) -> None:
+        """Bring the reference, which Lightning does not know, to where the policy is."""
+        for model in self._reference:
+            model.to(self.device)  # type: ignore[arg-type]
+
+    @property
+    def whole(self) -> PreTrainedModel:
+        """The model with all its weights at hand, also while another copy is trained in pieces."""
+        return self.model if self.shards is None else self.shards.model
+
+    @property
+    def whole_head(self) -> torch.nn.Module | None:
+        """The value head with all its weights at hand."""
+        return self.value_head if self.shards is None else self.shards.value_head
+
+    def optimizer_state(self) -> dict[str, Any] | None:
+        """The optimizer's state by parameter; under shards all ranks ask, and rank 0 is told."""
+        if self.shards is not None:
+            return self.shards.optimizer_state()
+        return None if self.optimizer is None else self.optimizer.state_dict()
+
+    def refresh(self) -> None:
+        """Bring the whole model up to date with the pieces that are trained."""
+        if self.shards is not None:
+            self.shards.refresh()
+
+    def with_whole_head(self, change: Callable[[torch.nn.Module | None], Batch]) -> Batch:
+        """What `change` makes of the value head; training goes on with the head it leaves."""
+        if self.shards is None:
+            return change(self.value_head)
+        made = change(self.shards.value_head)
+        self.shards.push_head()
+        return made
 
     def transfer_batch_to_device(
         self, batch: MicroBatch, device: torch.device, dataloader_idx: int
     ) -> MicroBatch:
         return batch.to(device)
-
-
-def _causal(model: Any) -> Any:
-    """The Hugging Face causal language model inside an adapter's wrapper, or `model` itself."""
-    return model.get_base_model() if hasattr(model, "get_base_model") else model
-
-
-def _hidden(model: Any, strip: Strip) -> Tensor:
-    """(M, D) hidden states at the scored positions."""
-    states: Tensor = (
-        _causal(model)
-        .get_decoder()(
-            input_ids=strip.ids,
-            position_ids=strip.positions,
-            use_cache=False,
-            segments=strip.segments,
-        )
-        .last_hidden_state[0]
-    )  # (N, D)
-    return states[strip.scored]
-
-
-def _score(
-    head: Any, hidden: Tensor, targets: Tensor, *, temperature: float, entropy: bool
-) -> tuple[Tensor, Tensor | None]:
-    """(M,) log-probabilities of `targets` and entropies, in float32, from (M, D) hidden states."""
-
-    def piece(states: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-        logits = head(states).float()  # (m, V)
-        if temperature != 1.0:
-            logits = logits / temperature
-        logp = -cross_entropy(logits, ids, reduction="none")
-        if not entropy:
-            return logp, logp.detach()
-        norm = torch.logsumexp(logits, dim=-1)
-        return logp, norm - (logits.softmax(-1) * logits).sum(-1)
-
-    width = int(head.weight.shape[0])
-    rows = max(1, LOGIT_BYTES // (width * 4 * 3))  # logits, their softmax and its gradient
-    if len(targets) <= rows:
-        logp, ent = piece(hidden, targets)
-        return logp, ent if entropy else None
-    parts = [
-        checkpoint(piece, states, ids, use_reentrant=False)
-        for states, ids in zip(hidden.split(rows), targets.split(rows), strict=True)
-    ]
-    logp, ent = (torch.cat(each) for each in zip(*parts, strict=True))
-    return logp, ent if entropy else None

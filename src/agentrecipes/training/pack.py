@@ -78,7 +78,7 @@ def strip(rows: Sequence[Row], scored: Sequence[np.ndarray], *, share: bool = Tr
     return Strip(
         ids=torch.from_numpy(ids)[None],
         positions=torch.from_numpy(np.concatenate(depths))[None],
-        segments=Segments.of(tree.nodes),
+        segments=Segments(tree.nodes),
         scored=torch.from_numpy(before[predicted]),
         targets=torch.from_numpy(ids[predicted]),
         index=torch.from_numpy(order[index]),

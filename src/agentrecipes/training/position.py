@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from agentrecipes.errors import EngineError
 from agentrecipes.recipe.schema import Stage
 from agentrecipes.rollout.setting import Job, Setting, opening_seed
 from agentrecipes.sampling.protocol import Plan
+from agentrecipes.training import ranks
 
 if TYPE_CHECKING:
-    from agentrecipes.engines.protocol import Engine
+    from torch import Tensor
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+    from agentrecipes.engines.protocol import Engine, EnginePart, Request, Sample
     from agentrecipes.rollout.chat import Chat
 
 
@@ -25,6 +30,38 @@ class Position:
     curriculum: Mapping[str, Any] = field(default_factory=dict)
     algorithm: Mapping[str, Any] = field(default_factory=dict)
     extensions: int = 0  # of a stage that reads data, by the tripwire dead_type
+
+
+class Elsewhere:
+    """The engine of a rank that has none: rank 0 samples for all."""
+
+    async def generate(self, requests: Sequence[Request]) -> list[Sample]:
+        """Nothing, since nothing is asked.
+
+        Raises:
+            EngineError: something is.
+        """
+        if requests:
+            raise EngineError("only rank 0 of this run samples")
+        return []
+
+    def load(self, weights: Iterable[tuple[str, Tensor]], version: int) -> None: ...
+
+    def rest(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def on_every_rank(part: EnginePart) -> bool:
+    """Whether each rank has an engine of its own, as `native` does, on the weights it trains."""
+    return bool(getattr(part, "everywhere", False))
+
+
+def started(part: EnginePart, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> Engine:
+    """This rank's engine; an engine that holds devices or servers is there once, on rank 0."""
+    if ranks.leads() or on_every_rank(part):
+        return part.start(model, tokenizer)
+    return Elsewhere()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from agentrecipes.numerics.streams import derive
 from agentrecipes.recipe.schema import Trainer
 from agentrecipes.records import Source
 from agentrecipes.rollout.chat import Chat, Role
-from agentrecipes.training.batch import MicroBatch, filler, packed, read_batch
+from agentrecipes.training.batch import MicroBatch, filled, packed, read_batch
 from agentrecipes.training.rows import Row
 from agentrecipes.training.weighing import Weighing
 
@@ -162,13 +162,13 @@ class Reader:
         return cut, by.thoughts(cut, told, self.chat)
 
     def micro_batches(self, step: int, most: int) -> list[MicroBatch]:
-        """`most` micro-batches for an optimizer step, fillers included."""
+        """A rank's micro-batches for an optimizer step of `most`, fillers included."""
         rows = self.rows(step)
         batch = read_batch(rows)
         numbers = range(len(rows))
         parts = packed(rows, batch, numbers, trainer=self.trainer, most=most)
         made = [replace(micro, policy_version=step) for _, micro in parts]
-        return made + [filler(step)] * (most - len(made))
+        return filled(made, most, step)
 
 
 def demonstration_row(told: Demonstration, chat: Chat, *, number: int, role: Role) -> Row:

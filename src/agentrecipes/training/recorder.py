@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agentrecipes.health.metrics import flat_metrics, rollout_metrics
+from agentrecipes.records import Scored
 from agentrecipes.tracking.protocol import Tracker
 from agentrecipes.tracking.tables import MetricRow, Place, Tables
 from agentrecipes.training.collecting import Iteration
@@ -14,6 +15,7 @@ from agentrecipes.training.evaluation import Evaluated
 from agentrecipes.training.position import Position
 from agentrecipes.training.progress import Progress
 
+Watch = Callable[[Position, Sequence[Scored], Mapping[str, float]], None]
 EVERY = 10  # optimizer steps of a reading stage whose mean is one point of the curve
 
 
@@ -30,9 +32,10 @@ class Recorder:
     evaluate: Callable[[Position], None]
     every: int  # iterations between evaluations; 0 for never
     began: float  # time.perf_counter() when the run began
+    watch: Watch | None = None  # asked after each iteration; may stop the run
     offset: int = 0  # steps of earlier stages: the tracker's axis goes on through the run
+    recent: list[Mapping[str, float]] = field(default_factory=list)  # steps since the last mean
     _rows: list[MetricRow] = field(default_factory=list)
-    _recent: list[Mapping[str, float]] = field(default_factory=list)
 
     def wants_stop(self) -> bool:
         return self.stop()
@@ -40,12 +43,10 @@ class Recorder:
     def step(self, step: int, figures: Mapping[str, float]) -> None:
         """Keep every step; show the mean of a few: with rows sorted by length one says nothing."""
         self._rows += self._metric_rows(step + 1, step + 1, figures)
-        self._recent.append(figures)
+        self.recent.append(figures)
         if (step + 1) % EVERY == 0:
-            names = sorted({name for each in self._recent for name in each})
-            count = len(self._recent)
-            mean = {n: sum(each.get(n, 0.0) for each in self._recent) / count for n in names}
-            self._recent = []
+            mean = mean_of(self.recent)
+            self.recent = []
             self.tracker.metrics(mean, self.offset + step + 1)
             self.progress.advance(step + 1, mean)
 
@@ -63,8 +64,11 @@ class Recorder:
         self.tracker.metrics(values, self.offset + after.iteration)
         self._write()
         self.progress.advance(after.iteration, values)
-        if self.every and after.iteration % self.every == 0:
+        due = self.every and after.iteration % self.every == 0
+        if due and (self.watch or not self.stop()):  # saving comes first; a resumed run makes it up
             self.evaluate(after)
+        if self.watch is not None:
+            self.watch(after, collected.scored, values)
 
     def checkpoint(self, position: Position) -> None:
         self._write()
@@ -81,6 +85,12 @@ class Recorder:
         if self._rows:
             self.tables.metrics(self.stage, self._rows, name=f"{self._rows[0].step - 1:08d}")
             self._rows = []
+
+
+def mean_of(steps: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The mean of every figure over the steps; what a step did not have counts as zero."""
+    names = sorted({name for each in steps for name in each})
+    return {name: sum(each.get(name, 0.0) for each in steps) / len(steps) for name in names}
 
 
 def record_evaluations(

@@ -1,4 +1,7 @@
-"""Ctrl-C and SIGTERM as a wish to stop at the next safe place."""
+"""Ctrl-C, SIGTERM and SIGUSR1 as a wish to stop at the next safe place.
+
+SIGUSR1 is what SLURM sends before it takes a machine away, with ``--signal=USR1@120``.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,10 @@ import signal
 import threading
 from types import FrameType, TracebackType
 from typing import Any
+
+from agentrecipes.training import ranks
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
 class StopFlag:
@@ -15,9 +22,13 @@ class StopFlag:
         self.asked = False
         self._before: dict[int, Any] = {}
 
+    def agreed(self) -> bool:
+        """Whether any rank was asked to stop: all ranks ask at the same time, and hear the same."""
+        return ranks.any_of(self.asked)
+
     def __enter__(self) -> StopFlag:
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in SIGNALS:
                 self._before[number] = signal.signal(number, self._ask)
         return self
 

@@ -8,16 +8,22 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+import torch
+
+from agentrecipes.errors import EngineError
+from agentrecipes.numerics.streams import derive
 from agentrecipes.recipe.schema import Stage
 from agentrecipes.training import fit as fitting
 from agentrecipes.training import optimizer as optimizers
+from agentrecipes.training import ranks
 from agentrecipes.training.batch import MicroBatch
 from agentrecipes.training.collecting import Collector, Iteration, step_batches
 from agentrecipes.training.export import weights
-from agentrecipes.training.module import PolicyModule, Update
+from agentrecipes.training.module import PolicyModule
 from agentrecipes.training.pack import micro_batches
 from agentrecipes.training.position import Position, Sampler
 from agentrecipes.training.reading import Reader
+from agentrecipes.training.update import Update
 from agentrecipes.training.weighing import Weighing
 
 if TYPE_CHECKING:
@@ -69,7 +75,8 @@ class StageRun:
 
     def _collect(self, position: Position) -> Position:
         fields, total = self.fields, self.fields.iterations or 0
-        steps, most = fields.trainer.minibatches * fields.trainer.epochs, step_batches(fields)
+        steps = fields.trainer.minibatches * fields.trainer.epochs
+        most = ranks.share(step_batches(fields))
         self.module.steps = position.iteration * steps
         current = _Current(position)
         collector = Collector(self.sampler, self.module, fitting.precision_context(fields.trainer))
@@ -80,13 +87,18 @@ class StageRun:
                 stage, most, lambda step: optimizers.factor(stage.optimizer, step, total * steps)
             )
             self.module.eval()
-            current.collect(collector.iteration(stage, current.position))
+            try:
+                current.collect(collector.iteration(stage, current.position))
+            except EngineError:  # nothing of this iteration was trained: the run can go on here
+                self.observer.checkpoint(current.position)
+                raise
             self.module.train()
             yield from (micro for step in current.iteration.steps for micro in step)
 
         def after_epoch() -> bool:
             self.module.eval()
             collected, terms = current.iteration, self.module.report()
+            self.module.refresh()
             current.position = self._advance(current.position, collected, terms)
             self.sampler.engine.load(weights(self.module), current.position.policy_version)
             self.observer.iteration(current.position, collected, current.figures(terms))
@@ -94,11 +106,13 @@ class StageRun:
 
         callback = fitting.EpochEnd(after_step=lambda: False, after_epoch=after_epoch)
         epochs = total - position.iteration
-        if epochs > 0:
+        if self.observer.wants_stop():
+            self.observer.checkpoint(position)
+        elif epochs > 0:
             made = fitting.trainer(
                 fields.trainer, epochs=epochs, accumulate=most, callback=callback
             )
-            fitting.fit(made, self.module, fitting.Pulled(pull, most * steps))
+            fitting.fit(made, self.module, fitting.Pulled(pull, most * steps), fields.trainer)
         return current.position
 
     def _advance(
@@ -157,10 +171,13 @@ class StageRun:
     def read_to(self, position: Position, end: int, rate: Callable[[int], float]) -> Position:
         """Train on demonstrations until `end` steps are done, in blocks that end in checkpoints."""
         every = self.fields.trainer.checkpoint_every
+        if self.observer.wants_stop():
+            self.observer.checkpoint(position)
+            return position
         while position.iteration < end:
             left = end - position.iteration
-            size = min(every, left)
-            blocks = left // size
+            size = min(every - position.iteration % every, left)  # to where checkpoints are due
+            blocks = left // size if size == every else 1
             reached = self._blocks(position, size, blocks, rate=rate)
             stopped = reached.iteration < position.iteration + size * blocks
             position = reached
@@ -175,15 +192,16 @@ class StageRun:
         most = micro_batches(
             fields.trainer.rows_per_step, fields.rollout.tokens, fields.trainer.tokens_per_batch
         )
-        reader = self.reader
+        own, reader = ranks.share(most), self.reader
         start = self.module.steps = position.iteration
         done = _Current(position)
 
         def pull() -> Iterator[MicroBatch]:
-            self._begin(fields, most, rate)
+            self._begin(fields, own, rate)
             self.module.train()
             first = self.module.steps
             for step in range(first, first + size):
+                torch.manual_seed(derive(self.sampler.seed, self.sampler.stage, step, "torch"))
                 yield from reader.micro_batches(step, most)
 
         def after_step() -> bool:
@@ -192,11 +210,12 @@ class StageRun:
 
         def after_epoch() -> bool:
             done.position = replace(done.position, iteration=self.module.steps)
+            self.module.refresh()
             return self._save(done.position, start + size * blocks)
 
         callback = fitting.EpochEnd(after_step=after_step, after_epoch=after_epoch)
-        made = fitting.trainer(fields.trainer, epochs=blocks, accumulate=most, callback=callback)
-        fitting.fit(made, self.module, fitting.Pulled(pull, size * most))
+        made = fitting.trainer(fields.trainer, epochs=blocks, accumulate=own, callback=callback)
+        fitting.fit(made, self.module, fitting.Pulled(pull, size * own), fields.trainer)
         self.module.eval()
         return replace(done.position, iteration=self.module.steps)
 
@@ -216,7 +235,14 @@ class StageRun:
 
     def _begin(self, stage: Stage, most: int, rate: Callable[[int], float]) -> None:
         self.module.report()  # what an evaluation or an interrupted epoch left
-        self.module.update = Update(stage.algorithm, stage.rollout.temperature, most, rate)
+        fp32 = stage.trainer.precision == "fp32" and self.module.dtype == torch.float32
+        self.module.update = Update(
+            stage.algorithm,
+            stage.rollout.temperature,
+            most,
+            rate,
+            max_gap=stage.rollout.engine.bound(fp32=fp32),
+        )
 
     def _save(self, position: Position, end: int) -> bool:
         stop = self.observer.wants_stop()

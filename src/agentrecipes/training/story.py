@@ -21,7 +21,9 @@ class Story:
     stages: list[dict[str, Any]] = field(default_factory=list)
     evaluations: list[dict[str, Any]] = field(default_factory=list)
     tripwires: list[dict[str, Any]] = field(default_factory=list)
+    watched: dict[str, list[dict[str, float]]] = field(default_factory=dict)  # by stage
     seconds: float = 0.0  # of earlier sittings
+    reused: list[dict[str, Any]] = field(default_factory=list)  # stages that another run has run
 
     def stage_done(self, fields: Stage, position: Position, seconds: float) -> None:
         """A stage has come to its end."""
@@ -48,10 +50,11 @@ class Story:
         )
 
     def was_measured_at(self, stage: str, iteration: int, split: str) -> bool:
-        """Whether the last evaluation was this one."""
-        last = self.evaluations[-1] if self.evaluations else {}
-        at = (last.get("stage"), last.get("iteration"), last.get("split"))
-        return at == (stage, iteration, split)
+        """Whether there was this evaluation."""
+        place = (stage, iteration, split)
+        return any(
+            (row["stage"], row["iteration"], row["split"]) == place for row in self.evaluations
+        )
 
     def summary(
         self, recipe: Recipe, folder: Path, *, status: str, seconds: float
@@ -67,6 +70,7 @@ class Story:
             "profile": recipe.profile,
             "wall_seconds": self.seconds + seconds,
             "stages": self.stages,
+            "reused": self.reused,
             "evaluations": self.evaluations,
             "tripwires": self.tripwires,
             "artifacts": {

@@ -1,4 +1,4 @@
-"""The recipe's tripwires where a stage meets them: before it collects, after it has imitated."""
+"""The recipe's tripwires where a stage meets them: before, while and after it trains."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from typing import Any
 
 from agentrecipes.errors import RunStopped
 from agentrecipes.health.tripwires import Verdict, dead_type, no_signal
+from agentrecipes.health.watching import held_out, verdicts, watched
 from agentrecipes.numerics.streams import derive
 from agentrecipes.recipe.schema import Stage
+from agentrecipes.records import Scored
 from agentrecipes.rollout.chat import Chat
 from agentrecipes.training.guard import Guard
 from agentrecipes.training.position import Position
+from agentrecipes.training.recorder import Watch
 from agentrecipes.training.stage import StageRun
 from agentrecipes.training.story import Story
 
@@ -60,6 +63,30 @@ class Tripwires:
                     break
             position = stage.extend(position, rule.steps)
         return position
+
+    def while_collecting(self, fields: Stage, save: Callable[[Position], None]) -> Watch | None:
+        """What to ask after each iteration of a stage; None where its recipe has no such rule."""
+        rules = fields.tripwires
+        if not (rules.constant_reward or rules.gaming or rules.collapse):
+            return None
+
+        def watch(after: Position, scored: Sequence[Scored], values: Mapping[str, float]) -> None:
+            history = self.story.watched.setdefault(fields.name, [])
+            history.append(watched(after.iteration, scored, values))
+            measured = held_out(self.story.evaluations, fields.name)
+            for verdict in verdicts(rules, history, measured):
+                if verdict.action == "pause":
+                    self.story.verdict(verdict)
+                    history.clear()  # or the resumed run would pause at once
+                    save(after)
+                    raise RunStopped(
+                        f"{verdict.message} A checkpoint was saved: resume with --resume."
+                    )
+                self._act(verdict)
+                if verdict.action != "go":
+                    history.clear()  # told once; then a new window begins
+
+        return watch
 
     def _act(self, verdict: Verdict) -> None:
         if verdict.action == "go":

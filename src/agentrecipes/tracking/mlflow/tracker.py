@@ -81,7 +81,7 @@ class MlflowTracker:
             "experiment": info.experiment,
             "params": flatten(info.recipe),
             "tags": _tags(info),
-            "parent": info.parent,
+            "parent": info.within.parent,
             "datasets": [asdict(data) for data in info.datasets],
             "recipe_file": str(info.recipe_file.resolve()),
         }
@@ -200,7 +200,7 @@ def _tags(info: RunInfo) -> dict[str, str]:
         "profile": info.profile or "",
         "git": info.git,
         "lock": info.lock_hash,
-        **info.tags,
+        **info.within.tags,
     }
     return {key: value for key, value in tags.items() if value}
 

@@ -1,0 +1,99 @@
+"""The shell templates for several machines: what they start, and that the programs take it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from agentrecipes.engines import vllm_process, vllm_setup
+from agentrecipes.engines.vllm_server import VllmServer
+from agentrecipes.models.tiny import Tiny
+from agentrecipes.recipe.load import load
+
+ROOT = Path(__file__).parents[2]
+TEMPLATES = ROOT / "templates"
+RECIPE = "recipes/rag_r1.yaml"
+RECIPE_WORDS = (RECIPE, "rollout.tasks=16", "stages.reinforce.optimizer.name=adamw")
+
+
+def started(tmp_path: Path, template: str, program: str, *words: str, **env: str) -> list[str]:
+    """The words with which a template would start `program`: a program that writes them down."""
+    stand_in = tmp_path / program
+    stand_in.write_text('#!/usr/bin/env bash\nprintf "%s\\n" "$0" "$@"\n')
+    stand_in.chmod(0o755)
+    given = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", **env}
+    done = subprocess.run(
+        [TEMPLATES / template, *words], env=given, capture_output=True, text=True, check=True
+    )
+    return done.stdout.splitlines()[1:]
+
+
+def loads(words: list[str]) -> tuple[int, int]:
+    """Nodes and devices of the run that `words` would start, as the recipe's reader takes them."""
+    after = words[words.index("run") + 1 :]
+    assert after[0] == RECIPE
+    overrides = [word for word in after[1:] if "=" in word]
+    trainer = load(ROOT / RECIPE, overrides).stages[-1].trainer
+    return trainer.nodes, trainer.devices
+
+
+def test_torchrun_starts_the_run_on_every_gpu_of_every_machine(tmp_path):
+    words = started(
+        tmp_path, "torchrun.sh", "torchrun", *RECIPE_WORDS, NODES="2", RANK="1", GPUS="4"
+    )
+    assert words[words.index("--node-rank") + 1] == "1"
+    assert words[words.index("--nproc-per-node") + 1] == "4"
+    assert words[words.index("--no-python") + 1 :][:2] == ["agentrecipes", "run"]
+    assert loads(words) == (2, 4)
+
+
+def test_slurm_starts_it_with_the_numbers_of_the_job(tmp_path):
+    words = started(
+        tmp_path,
+        "slurm.sh",
+        "srun",
+        *RECIPE_WORDS,
+        SLURM_JOB_ID="17",
+        SLURM_JOB_NUM_NODES="2",
+        SLURM_NTASKS_PER_NODE="8",
+    )
+    assert words[:2] == ["agentrecipes", "run"]
+    assert words[words.index("--run-dir") + 1] == "runs/17"
+    assert loads(words) == (2, 8)
+
+
+def test_a_server_of_ones_own_is_started_as_the_engine_starts_its_own(tmp_path):
+    env = {"MODEL": "/m", "PORT": "8123", "GPUS": "2", "CONTEXT": "512", "DTYPE": "float32"}
+    words = started(tmp_path, "serve.sh", "python", "--api-key", "k", **env)
+    assert words[-2:] == ["--api-key", "k"]
+    part, folder = Tiny(layers=1), tmp_path / "model"
+    model = part.build(0)
+    vllm_setup.write_folder(model, part.tokenizer(), folder)
+    arguments = vllm_setup.arguments(VllmServer(context=512), model, folder)
+    own = vllm_process.command(arguments, host="127.0.0.1", port=8123)[1:]
+    for flag in (
+        "-m",
+        "--host",
+        "--port",
+        "--dtype",
+        "--max-model-len",
+        "--generation-config",
+        "--logprobs-mode",
+        "--logits-processors",
+        "--worker-extension-cls",
+    ):
+        assert words[words.index(flag) + 1] == own[own.index(flag) + 1], flag
+    assert ("--enable-scale-out" in words) == ("--enable-scale-out" in own)
+    text = (TEMPLATES / "serve.sh").read_text(encoding="utf-8")
+    for name in ("VLLM_SERVER_DEV_MODE=1", "VLLM_USE_V2_MODEL_RUNNER=0"):
+        assert name in text
+        assert name in vllm_process.shown(arguments, 8123)
+
+
+def test_a_server_without_a_model_is_asked_for_one(tmp_path):
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        started(tmp_path, "serve.sh", "python")
+    assert "the folder of the model" in caught.value.stderr
