@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from agentrecipes.components import Component, Fields, suggest
 from agentrecipes.errors import AgentRecipesError, Problem, RecipeError
-from agentrecipes.recipe.draft import RECIPE, STAGE
+from agentrecipes.recipe.draft import STAGE
 from agentrecipes.recipe.effects import idle_problems, is_own
 from agentrecipes.recipe.positions import Loc, Node, lookup, plain, split
 from agentrecipes.recipe.problems import spot
@@ -267,14 +267,6 @@ def _said_by_parts(stage: Stage) -> dict[tuple[object, ...], tuple[Loc, Problem]
         for loc, part in parts_in(stage)
         for problem in part.rules(stage)
     }
-
-
-def model_problems(model: Component, stages: Sequence[Stage], tree: Node) -> Iterator[Problem]:
-    """What the model says of itself beside the stages; `tree` is the recipe without them."""
-    for stage in stages:
-        for problem in model.rules(stage):
-            inside = split(problem.path) if problem.path else ()
-            yield spot(tree, RECIPE, ("model", *inside)).problem(problem)
 
 
 def parts_in(value: Any, loc: Loc = ()) -> Iterator[tuple[Loc, Component]]:
