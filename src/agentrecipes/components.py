@@ -62,7 +62,11 @@ class Fields(BaseModel):
     """A frozen record that refuses keys it does not know, and suggests the one that was meant."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", arbitrary_types_allowed=True, populate_by_name=True
+        frozen=True,
+        extra="forbid",
+        arbitrary_types_allowed=True,
+        populate_by_name=True,
+        allow_inf_nan=False,
     )
 
     @model_validator(mode="wrap")

@@ -71,6 +71,13 @@ class MissingExtra(AgentRecipesError, ImportError):
     exit_code = 3
 
 
+def of_problems(problems: Sequence[Problem]) -> AgentRecipesError:
+    """What to raise for errors in a recipe: it may be right, and only an extra be missing."""
+    if problems and {problem.code for problem in problems} == {"missing_extra"}:
+        return MissingExtra("\n".join(str(problem) for problem in problems))
+    return RecipeError(problems)
+
+
 class CheckFailed(AgentRecipesError, AssertionError):
     """A check did not hold: ``verify``, ``--locked``, a hash of a checkpoint or a bundle."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from statistics import fmean
 
 from algorithms.loops import (
     Attempt,
@@ -11,6 +10,7 @@ from algorithms.loops import (
     divergence,
     gae,
     kind_of,
+    mean,
     on_tokens,
     penalties,
     rewards,
@@ -19,6 +19,7 @@ from algorithms.loops import (
     to_go,
     whitened,
 )
+from algorithms.tape import Number, exp, log
 
 Nested = list[list[float]]  # [trajectory][token]
 
@@ -45,7 +46,7 @@ def rloo(part, all_of, beta) -> Nested:
     result = []
     for n, one in enumerate(all_of):
         others = [values[m] for m, o in enumerate(all_of) if o.group == one.group and m != n]
-        result.append(values[n] - fmean(others))
+        result.append(values[n] - mean(others))
     return everywhere(all_of, result)
 
 
@@ -55,9 +56,12 @@ def reward_to_go(part, all_of, beta) -> Nested:
 
 
 def baseline(part, all_of, beta) -> Nested:
-    values = by_group(totals(part, all_of, beta), groups(all_of), "none")
-    result = everywhere(all_of, values)
-    return whitened(result) if part.whiten else result
+    given = totals(part, all_of, beta)
+    result = everywhere(all_of, by_group(given, groups(all_of), "none"))
+    if part.whiten:
+        result = whitened(result)
+    ties = [len({given[m] for m, o in enumerate(all_of) if o.group == one.group}) for one in all_of]
+    return [[0.0] * len(row) if n == 1 else row for row, n in zip(result, ties, strict=True)]
 
 
 def ppo_raw(part, all_of, beta) -> Nested:
@@ -92,11 +96,14 @@ def turn_grpo(part, all_of, beta) -> Nested:
     for turn in range(max(len(one) for one in given)):
         going_on = [n for n, one in enumerate(given) if len(one) - 1 > turn]
         values = by_group(
-            [given[n][turn] for n in going_on], [all_of[n].group for n in going_on], part.std
+            [given[n][turn] for n in going_on],
+            [all_of[n].group for n in going_on],
+            part.std,
+            part.epsilon,
         )
         for n, value in zip(going_on, values, strict=True):
             relative[n][turn] = value
-    outcome = by_group([one[-1] for one in given], groups(all_of), part.std)
+    outcome = by_group([one[-1] for one in given], groups(all_of), part.std, part.epsilon)
     for one, value in zip(relative, outcome, strict=True):
         one[-1] = value
     return [on_tokens(one, to_go(r, part.gamma)) for one, r in zip(all_of, relative, strict=True)]
@@ -131,9 +138,10 @@ def pairs(all_of) -> list[tuple[int, int]]:
     """(best, worst) of each group whose returns differ."""
     found = []
     for group in dict.fromkeys(groups(all_of)):
-        own = sorted((one.total, n) for n, one in enumerate(all_of) if one.group == group)
-        if own[0][0] < own[-1][0]:
-            found.append((own[-1][1], own[0][1]))
+        own = [(one.total, -n) for n, one in enumerate(all_of) if one.group == group]
+        best, worst = max(own), min((total, -n) for total, n in own)
+        if worst[0] < best[0]:
+            found.append((-best[1], worst[1]))
     return found
 
 
@@ -158,37 +166,37 @@ ADVANTAGES = {
 }
 
 
-def bounded(x: float, low: float | None, high: float | None) -> float:
+def bounded(x: Number | float, low: float | None, high: float | None) -> Number | float:
     x = x if low is None else max(x, low)
     return x if high is None else min(x, high)
 
 
-def clip(part, ratio: float) -> float:
+def clip(part, ratio: Number | float) -> Number | float:
     low = None if part.clip_low is None else 1 - part.clip_low
     return bounded(ratio, low, None if part.clip_high is None else 1 + part.clip_high)
 
 
-def clipped(part, ratio: float, advantage: float) -> float:
+def clipped(part, ratio: Number, advantage: float) -> Number | float:
     value = min(ratio * advantage, clip(part, ratio) * advantage)
     if advantage < 0 and part.dual_clip is not None:
         return max(value, part.dual_clip * advantage)
     return value
 
 
-def objective(part, one: Attempt, n: int, advantage: float) -> float:
+def objective(part, one: Attempt, n: int, advantage: float) -> Number | float:
     """What is maximised at token n, before aggregation."""
     token = one.tokens[n]
-    ratio = math.exp(token.logp - token.old)
+    ratio = exp(token.logp - token.old)
     name = part.part_name
     if name == "reinforce":
         return advantage * token.logp
     if name == "cispo":
-        return clip(part, ratio) * advantage * token.logp
+        return clip(part, float(ratio)) * advantage * token.logp
     if name == "sapo":
         tau = part.tau_positive if advantage > 0 else part.tau_negative
-        return 4 / tau / (1 + math.exp(-tau * (ratio - 1))) * advantage
+        return 4 / tau / (1 + exp(-tau * (ratio - 1))) * advantage
     if name == "gspo":
-        ratio = math.exp(fmean(t.logp - t.old for t in one.tokens))
+        ratio = exp(mean([t.logp - t.old for t in one.tokens]))
     return clipped(part, ratio, advantage)
 
 
@@ -200,15 +208,19 @@ def weight(part, one: Attempt, n: int) -> float:
     return min(math.exp(gap), part.importance.cap)
 
 
-def aggregate(part, values: Nested) -> float:
+def aggregate(part, values: list) -> Number | float:
     if part.aggregation == "token_mean":
-        return fmean(x for one in values for x in one)
+        return mean([x for one in values for x in one])
     if part.aggregation == "sequence_mean":
-        return fmean(fmean(one) for one in values)
-    return fmean(sum(one) / (part.max_tokens or 2048) for one in values)
+        return mean([mean(one) for one in values])
+    return mean([sum(one) / (part.max_tokens or 2048) for one in values])
 
 
-def value_loss(part, all_of, beta) -> float:
+def square(x):
+    return x * x
+
+
+def value_loss(part, all_of, beta) -> Number:
     by_step = part.part_name in ("step_ppo", "vl_dac")
     raw = (step_raw if by_step else ppo_raw)(part, all_of, beta)
     errors = []
@@ -216,29 +228,38 @@ def value_loss(part, all_of, beta) -> float:
         tokens = [one.tokens[p[0]] for p in steps(one)] if by_step else one.tokens
         for token, estimate in zip(tokens, estimates, strict=True):
             target = token.value_old + estimate
-            error = (token.value - target) ** 2
+            error = square(token.value - target)
             if part.value_clip is not None:
                 low, high = token.value_old - part.value_clip, token.value_old + part.value_clip
-                error = max(error, (bounded(token.value, low, high) - target) ** 2)
+                error = max(error, square(bounded(token.value, low, high) - target))
             errors.append(error / 2)
-    return fmean(errors)
+    return mean(errors)
 
 
-def imitation_loss(part, all_of) -> float:
+def imitation_loss(part, all_of) -> Number | float:
     tokens = [t.logp for one in all_of if one.total >= part.at_least for t in one.tokens]
-    return -fmean(tokens) if tokens else 0.0
+    return -mean(tokens) if tokens else 0.0
 
 
-def preference_loss(part, all_of) -> float:
+def preference_loss(part, all_of) -> Number | float:
     moved = [sum(t.logp - t.ref for t in one.tokens) for one in all_of]
-    chances = [1 / (1 + math.exp(-part.beta * (moved[a] - moved[b]))) for a, b in pairs(all_of)]
-    return -fmean(math.log(chance) for chance in chances)
+    chances = [1 / (1 + exp(-part.beta * (moved[a] - moved[b]))) for a, b in pairs(all_of)]
+    return -mean([log(chance) for chance in chances]) if chances else 0.0
+
+
+def imitated(batch, outputs) -> tuple[float, list[list[float]]]:
+    """sft: −Σ w·log π / Σ w, and its slope by each token."""
+    weights = batch.token_weight.tolist()
+    whole = sum(sum(row) for row in weights)
+    rows = zip(weights, outputs.logp.tolist(), strict=True)
+    total = sum(w * logp for row, logps in rows for w, logp in zip(row, logps, strict=True))
+    return -total / whole, [[-w / whole for w in row] for row in weights]
 
 
 OWN_LOSSES = {"rft": imitation_loss, "dpo": preference_loss}
 
 
-def loss(part, all_of: list[Attempt], advantages: Nested, beta: float) -> float:
+def loss(part, all_of: list[Attempt], advantages: Nested, beta: float) -> Number | float:
     """The whole loss of one optimizer step."""
     if part.part_name in OWN_LOSSES:
         return OWN_LOSSES[part.part_name](part, all_of)

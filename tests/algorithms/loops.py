@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from statistics import fmean, stdev
+
+from algorithms.tape import Number, exp
 
 
 @dataclass
@@ -16,11 +17,11 @@ class Token:
     row: int
     place: int
     turn: int
-    logp: float
+    logp: Number
     old: float
     ref: float
     rollout: float
-    value: float
+    value: Number
     value_old: float
     entropy: float
 
@@ -42,22 +43,33 @@ def attempts(batch, outputs) -> list[Attempt]:
             zip(batch.turn_rewards, batch.turn_state, strict=True)
         )
     ]
+    logp, value, entropy = (x.tolist() for x in (outputs.logp, outputs.value, outputs.entropy))
+    known = [x.tolist() for x in (batch.logp_old, batch.logp_ref, batch.logp_rollout)]
+    values_old, turn_index = batch.values_old.tolist(), batch.turn_index.tolist()
+    trajectory = batch.trajectory.tolist()
     for row, place in batch.action_mask.nonzero().tolist():
-        at = (row, place)
         token = Token(
             row,
             place,
-            int(batch.turn_index[at]),
-            *(float(x[at]) for x in (outputs.logp.detach(), batch.logp_old, batch.logp_ref)),
-            *(float(x[at]) for x in (batch.logp_rollout, outputs.value, batch.values_old)),
-            float(outputs.entropy[at]),
+            turn_index[row][place],
+            Number(logp[row][place]),
+            *(x[row][place] for x in known),
+            Number(value[row][place]),
+            values_old[row][place],
+            entropy[row][place],
         )
-        found[int(batch.trajectory[row])].tokens.append(token)
+        found[trajectory[row]].tokens.append(token)
     return found
 
 
-def divergence(kind: str, d: float) -> float:
-    return {"k1": d, "k2": d * d / 2, "k3": math.exp(-d) + d - 1}[kind]
+def mean(values: list) -> Number | float:
+    return sum(values) / len(values)
+
+
+def divergence(kind: str, d: Number | float) -> Number | float:
+    if kind == "k3":
+        return exp(-d) + d - 1
+    return d if kind == "k1" else d * d / 2
 
 
 def kind_of(kl) -> str:
@@ -83,13 +95,12 @@ def standard(values: list[float], mode: str, epsilon: float) -> list[float]:
     """Each value against all of them."""
     if len(set(values)) < 2:
         return [0.0] * len(values)
-    mean = fmean(values)
+    middle = mean(values)
     if mode == "none":
-        return [v - mean for v in values]
-    spread = stdev(values)
-    if mode == "population":
-        spread *= math.sqrt((len(values) - 1) / len(values))
-    return [(v - mean) / (spread + epsilon) for v in values]
+        return [v - middle for v in values]
+    count = len(values) - (mode == "sample")
+    spread = math.sqrt(sum((v - middle) ** 2 for v in values) / count)
+    return [(v - middle) / (spread + epsilon) for v in values]
 
 
 def by_group(values: list[float], keys: list, mode: str, epsilon: float = 1e-6) -> list[float]:
@@ -104,9 +115,9 @@ def by_group(values: list[float], keys: list, mode: str, epsilon: float = 1e-6) 
 
 def whitened(nested: list[list[float]]) -> list[list[float]]:
     flat = [x for one in nested for x in one]
-    mean = fmean(flat)
-    variance = sum((x - mean) ** 2 for x in flat) / (len(flat) - 1)
-    return [[(x - mean) / math.sqrt(variance + 1e-8) for x in one] for one in nested]
+    middle = mean(flat)
+    variance = sum((x - middle) ** 2 for x in flat) / (len(flat) - 1)
+    return [[(x - middle) / math.sqrt(variance + 1e-8) for x in one] for one in nested]
 
 
 def to_go(rewards: list[float], gamma: float) -> list[float]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from pydantic import ValidationError
 
 from agentrecipes.algorithms.fields import Kl
-from agentrecipes.components import build, find, names
+from agentrecipes.components import build, names
+from agentrecipes.recipe.load import load
 from algorithms.test_suite import with_fields
 from tolerances import FLOAT64
 
@@ -75,9 +77,32 @@ def test_a_wrong_field_is_refused(spec, field):
         build("algorithm", spec)
 
 
-def test_dapo_brings_dynamic_sampling():
-    assert find("algorithm", "dapo").stage_defaults == {"rollout": {"sampling": "dynamic"}}
-    assert find("sampling", "dynamic").part_name == "dynamic"
+def of_dapo(more=()):
+    """The last stage of the default recipe with dapo, and where its values came from."""
+    path = Path(__file__).parents[2] / "recipes" / "rag_r1.yaml"
+    recipe = load(path, ["stages.reinforce.algorithm=dapo", *more])
+    return recipe.stages[-1], recipe.origin
+
+
+def test_dapo_brings_dynamic_sampling_and_the_overlong_reward():
+    stage, origin = of_dapo()
+    assert stage.rollout.sampling.part_name == "dynamic"
+    assert [entry.label for entry in stage.rewards] == ["exact_match", "length"]
+    assert stage.rewards[1].part.dump() == build("reward", "length").dump()
+    assert origin["stages.reinforce.rollout.sampling.name"] == "brought by dapo"
+    assert origin["stages.reinforce.rewards[1].name"] == "brought by dapo"
+
+
+def test_the_recipes_own_values_beat_what_dapo_brings():
+    own = "stages.reinforce.rewards=[exact_match, {name: length, max: 200, weight: 0.5}]"
+    stage, origin = of_dapo(["stages.reinforce.rollout.sampling=independent", own])
+    assert stage.rollout.sampling.part_name == "independent"
+    assert [(entry.label, entry.weight) for entry in stage.rewards] == [
+        ("exact_match", 1.0),
+        ("length", 0.5),
+    ]
+    assert stage.rewards[1].part.max == 200
+    assert "brought by dapo" not in origin.values()
 
 
 def test_needs_follow_the_terms():

@@ -43,6 +43,13 @@ def interrupted(folder: Path, stage: str, step: int, *overrides: str) -> str:
     ]
 
 
+def interrupted_again(folder: Path, stage: str, step: int, *overrides: str) -> str:
+    """The status of an interrupted run that goes on, and is asked to stop once more."""
+    stop = StopFlag()
+    watcher = StopAfter(stop, stage, step)
+    return run(experiment(small(*overrides), folder), watcher, stop=stop, resume=True)["status"]
+
+
 def rows(folder: Path, table: str) -> list[dict]:
     """A table's rows without times and run names, in a fixed order."""
     found = [
@@ -90,6 +97,36 @@ def test_resuming_within_imitation_equals_the_uninterrupted_run(tmp_path):
     assert interrupted(folder, "imitate", 10, *overrides) == "interrupted"
     assert run(experiment(small(*overrides), folder), resume=True)["status"] == "finished"
     same(tmp_path / "whole", folder)
+
+
+def test_what_a_stage_learns_beside_the_policy_is_resumed_too(tmp_path):
+    """A learned balance of imitation, and a critic on a network of its own."""
+    overrides = [
+        "stages.imitate.algorithm.thought_end=</search>",
+        "stages.imitate.algorithm.balance={start: 0.6}",
+        "stages.imitate.algorithm.observation_weight=0",
+        "stages.imitate.steps=23",
+        "stages.reinforce.algorithm.value_trunk=own",
+        "rewards=[spread]",
+        "stages.reinforce.iterations=2",
+        "evaluation.every=0",
+    ]
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    run(experiment(small(*overrides), whole))
+    assert interrupted(cut, "imitate", 10, *overrides) == "interrupted"
+    state = checkpoints.newest(cut / "checkpoints").state["policy"]
+    assert float(state["own"]["balance"]) != 0.0  # ln(.3/.3): it begins at 0
+    assert interrupted_again(cut, "reinforce", 1, *overrides) == "interrupted"
+    state = checkpoints.newest(cut / "checkpoints").state["policy"]
+    assert state["own"] == {}
+    trunk = {n.removeprefix("trunk."): x for n, x in state["value_head"].items() if "trunk." in n}
+    assert any(not torch.equal(trunk[name], x) for name, x in state["model"].items())
+    assert run(experiment(small(*overrides), cut), resume=True)["status"] == "finished"
+    same(whole, cut)
+    found = [row["value"] for row in rows(whole, "metrics") if row["name"] == "loss/balance"]
+    assert len(found) == 23
+    assert all(0.3 < value < 0.9 for value in found)
+    assert len(set(found)) > 1
 
 
 def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(tmp_path):

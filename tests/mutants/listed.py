@@ -18,6 +18,7 @@ class Mutant:
 _FORMULAS = ("tests/numerics", "tests/algorithms/test_by_hand.py", "tests/algorithms")
 TESTS = {  # the first folder or file that a mutant's path starts with: where it must die
     "numerics/": _FORMULAS,
+    "algorithms/sft": ("tests/training/test_weighing.py", "tests/algorithms/test_by_loop.py"),
     "algorithms/": ("tests/algorithms/test_by_hand.py", "tests/algorithms"),
     "training/rows": ("tests/training/test_rows.py",),
     "training/pack": ("tests/training/test_tree.py", "tests/training/test_pack.py"),
@@ -28,7 +29,13 @@ TESTS = {  # the first folder or file that a mutant's path starts with: where it
     "training/weighing": ("tests/training/test_weighing.py",),
     "training/batch": ("tests/training/test_batch.py", "tests/training/test_invariance.py"),
     "training/collecting": ("tests/training/test_collecting.py", "tests/training/test_stage.py"),
-    "training/module": ("tests/training/test_pack.py", "tests/training/test_invariance.py"),
+    "training/module": (
+        "tests/training/test_module.py",
+        "tests/training/test_collecting.py",
+        "tests/training/test_pack.py",
+        "tests/training/test_invariance.py",
+    ),
+    "rewards/length": ("tests/rewards/test_form_and_length.py",),
     "sampling/": ("tests/sampling",),
     "engines/draw": ("tests/engines/test_draw.py",),
     "curricula/": ("tests/curricula",),
@@ -38,8 +45,7 @@ TESTS = {  # the first folder or file that a mutant's path starts with: where it
 
 def finders(mutant: Mutant) -> tuple[str, ...]:
     """The tests that must find it, the quickest first."""
-    [found] = [tests for start, tests in TESTS.items() if mutant.file.startswith(start)]
-    return found
+    return next(tests for start, tests in TESTS.items() if mutant.file.startswith(start))
 
 
 def _in(file: str, *edits: tuple[str, str, str]) -> tuple[Mutant, ...]:
@@ -47,6 +53,12 @@ def _in(file: str, *edits: tuple[str, str, str]) -> tuple[Mutant, ...]:
 
 
 MUTANTS: tuple[Mutant, ...] = (
+    *_in(
+        "rewards/length.py",
+        ("end // SHARE", "end // (SHARE + 1)", "the buffer is no fifth"),
+        ("most if self.max is None else self.max", "most", "a bound that is written is not used"),
+        ("(end - start), 1.0)", "(end - start), 2.0)", "the punishment goes below -1"),
+    ),
     *_in(
         "numerics/preferences.py",
         (
@@ -420,10 +432,13 @@ MUTANTS: tuple[Mutant, ...] = (
     *_in(
         "algorithms/sft.py",
         (
-            "/ (batch.total_weight or 1.0)",
-            "/ weight.sum().clamp(min=1e-9)",
+            "batch.token_weight, batch.total_weight or 1.0",
+            "batch.token_weight, float(batch.token_weight.sum()) or 1.0",
             "a micro-batch divides by its own weight",
         ),
+        ("share / start, moved", "share, moved", "the balance's start counts twice"),
+        ("(1.0 - share) / (1.0 - start)", "share / start", "both parts move together"),
+        ("self.least + (self.most - self.least)", "self.most", "the balance has no lower bound"),
     ),
     *_in(
         "algorithms/dr_grpo.py",
@@ -569,7 +584,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     *_in(
         "training/critic.py",
-        ("head is None or any(", "head is None or not any(", "only a taught critic is reset"),
+        ("critic is None or any(", "critic is None or not any(", "only a taught critic is reset"),
         (
             "torch.where(batch.action_mask, mean,",
             "torch.where(batch.action_mask, 0.0,",
@@ -632,10 +647,16 @@ MUTANTS: tuple[Mutant, ...] = (
             "the loss is divided by the number of micro-batches",
         ),
         (
-            "self.value_head(picked.detach() if self._detached else picked)",
-            "self.value_head(picked.detach())",
+            "below = picked.detach() if self._detached else picked",
+            "below = picked.detach()",
             "the value loss does not reach the model",
         ),
+        (
+            "below = hidden(self.value_head.trunk, strip)",
+            "below = picked",
+            "a critic's own trunk is not used",
+        ),
+        ("return share * math.nan", "return share", "a loss that is infinite makes a step"),
     ),
     *_in(
         "training/batch.py",

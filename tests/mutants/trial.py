@@ -54,7 +54,7 @@ def mutated(tree: Path, mutant: Mutant) -> None:
 def keyword(mutant: Mutant) -> str:
     """The tests that speak of an algorithm, where the mutant is in its file; else all."""
     path = Path(mutant.file)
-    shared = {"composition", "credit", "turns", "fields"}
+    shared = {"composition", "credit", "turns", "fields", "sft"}  # whose tests lie elsewhere too
     return path.stem if path.parent.name == "algorithms" and path.stem not in shared else ""
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import pytest
 from tests.rewards.views import played
 from tests.tolerances import FLOAT64
 
 from agentrecipes.rewards.format_valid import FormatValid
 from agentrecipes.rewards.length import Length
+from agentrecipes.rewards.protocol import most_tokens
 from agentrecipes.rewards.repetition import Repetition
 
 NOTHING = ("fine", "", ())
@@ -32,6 +36,33 @@ def test_valid_turns_are_a_share_or_all_of_them():
 def test_dapo_s_overlong_punishment_has_the_published_values(tokens, expected):
     view = played(NOTHING, NOTHING, tokens=(tokens // 4, tokens - tokens // 4))
     assert Length(max=20480, buffer=4096).score(view) == expected
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    # A fifth of 1000 is 200: it begins at 800; 850 is a quarter of the way down.
+    [(800, 0.0), (850, -0.25), (1000, -1.0), (1200, -1.0)],
+)
+def test_without_bounds_length_falls_over_the_last_fifth_of_what_can_be_written(tokens, expected):
+    view = replace(played(NOTHING, tokens=(tokens,)), most_tokens=1000)
+    assert Length().score(view) == expected
+
+
+def test_without_a_limit_length_is_null():
+    assert Length().score(played(NOTHING, tokens=(5,))) is None
+    assert Length(max=4).score(played(NOTHING, tokens=(5,))) == -1.0
+
+
+def test_what_the_policy_can_write_is_what_its_turns_hold_but_not_above_the_trajectory():
+    five_turns, endless = SimpleNamespace(max_turns=5), SimpleNamespace()
+    for tokens, environment, expected in (
+        (2048, five_turns, 320),
+        (300, five_turns, 300),
+        (2048, endless, 2048),
+    ):
+        rollout = SimpleNamespace(tokens=tokens, tokens_per_turn=64)
+        stage = SimpleNamespace(rollout=rollout, environment=environment)
+        assert most_tokens(stage) == expected
 
 
 def test_without_counted_tokens_length_is_null_unless_it_counts_text():

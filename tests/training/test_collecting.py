@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -9,8 +10,11 @@ import torch
 from small import Quiet, collector, weights_after, weights_before
 
 from agentrecipes.algorithms.grpo import GRPO
-from agentrecipes.algorithms.protocol import Needs
-from agentrecipes.training.position import Position
+from agentrecipes.algorithms.protocol import Loss, Needs
+from agentrecipes.errors import RunStopped
+from agentrecipes.sampling.independent import Independent
+from agentrecipes.training.collecting import Collector
+from agentrecipes.training.position import Position, Sampler
 from tolerances import EXACT, FLOAT32
 
 GRPO_STAGE = ("stages.reinforce.algorithm.name=grpo", "stages.reinforce.iterations=1")
@@ -94,6 +98,52 @@ def test_weights_are_the_same_with_and_without_rows_that_have_no_advantage(tmp_p
     assert max(float((whole[name] - tensor).abs().max()) for name, tensor in start.items()) > 1e-3
     for name, tensor in whole.items():
         torch.testing.assert_close(short[name], tensor, **FLOAT32, msg=name)
+
+
+def test_groups_that_are_collected_again_are_counted_and_the_limit_ends_it(tmp_path):
+    words = ("rewards=[constant]", "stages.reinforce.rollout.sampling={name: dynamic, limit: 3}")
+    made, fields, _ = collector(tmp_path, *GRPO_STAGE, *words)
+    iteration = made.iteration(fields, Position())
+    assert iteration.refills == (4, 4)  # four tasks, and three rounds of collection
+    assert len(iteration.scored) == 16
+    assert not micros(iteration)
+
+
+class Endless(Independent):
+    """A sampling that is never content."""
+
+    part_name = "endless"
+
+    def refill(self, groups, rounds):
+        return [0]
+
+
+def test_a_sampling_without_end_stops_the_run(tmp_path):
+    _, fields, run = collector(tmp_path, *GRPO_STAGE, "rewards=[spread]")
+    rollout = fields.rollout.model_copy(update={"sampling": Endless()})
+    engine = rollout.engine.start(run.policy.module.model, run.policy.tokenizer)
+    sampler = Sampler(engine, run.policy.chat, 7, fields.name)
+    made = Collector(sampler, run.policy.module, torch.no_grad, most_rounds=3)
+    with pytest.raises(RunStopped, match="'endless' still wants other groups after 3 rounds"):
+        made.iteration(fields.model_copy(update={"rollout": rollout}), Position())
+
+
+class Broken(GRPO):
+    """GRPO whose loss is infinite, with a finite gradient."""
+
+    def loss(self, outputs, batch):
+        loss = super().loss(outputs, batch)
+        return Loss(loss.total + math.inf, loss.terms)
+
+
+def test_a_step_whose_loss_is_not_finite_is_skipped_and_counted(tmp_path):
+    observer = Quiet()
+    common = (*GRPO_STAGE, "stages.reinforce.optimizer.learning_rate=10")
+    after = weights_after(tmp_path / "run", *common, algorithm=Broken(), observer=observer)
+    assert micros(observer.iterations[0])
+    assert observer.figures[0]["loss/skipped_steps"] == 1.0
+    for name, tensor in weights_before(tmp_path / "start", *common).items():
+        torch.testing.assert_close(after[name], tensor, **EXACT, msg=name)
 
 
 def test_an_iteration_without_signal_is_a_counted_no_op_weight_decay_included(tmp_path):

@@ -8,6 +8,7 @@ from makers import llama, row
 from peft import LoraConfig, get_peft_model
 
 from agentrecipes.components import build
+from agentrecipes.models.value_head import fitted, restored
 from agentrecipes.training.module import PolicyModule
 from agentrecipes.training.pack import strip
 from agentrecipes.training.update import Update
@@ -69,6 +70,33 @@ def test_the_value_loss_reaches_the_model_only_where_they_share_it(module, trunk
     assert float(module.value_head.weight.grad.abs().max()) > 0
     reached = [p.grad is not None and bool(p.grad.any()) for p in module.model.parameters()]
     assert any(reached) == (trunk == "shared")
+
+
+def test_a_critic_on_its_own_trunk_begins_with_the_policys_values_and_learns_alone(module):
+    critic = fitted(module.value_head, module.model, own=True)
+    shared = module(packed(), value=True).value
+    module.value_head = critic
+    torch.testing.assert_close(module(packed(), value=True).value, shared, **EXACT)
+    groups = {group["label"]: group["params"] for group in module.groups()}
+    ours = {id(own) for own in groups["policy"]}
+    assert not ours & {id(own) for own in groups["value"]}
+    module(packed(), value=True).value.square().sum().backward()
+    assert all(own.grad is None for own in groups["policy"])
+    assert sum(bool(own.grad is not None and own.grad.any()) for own in groups["value"]) > 5
+
+
+def test_a_critic_keeps_its_layer_when_a_stage_wants_another_trunk(module):
+    own = fitted(module.value_head, module.model, own=True)
+    assert fitted(own, module.model, own=True) is own
+    assert fitted(own, module.model, own=False) is module.value_head
+    with torch.no_grad():
+        for tensor in own.parameters():
+            tensor.add_(0.25)
+    again = restored(own.state_dict(), module.model)
+    for name, tensor in own.state_dict().items():
+        torch.testing.assert_close(again.state_dict()[name], tensor, **EXACT)
+    head = restored(module.value_head.state_dict(), module.model)
+    torch.testing.assert_close(head.weight, module.value_head.weight, **EXACT)
 
 
 def test_hits_are_where_the_most_likely_token_stands(module):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
+import torch
 from small import RECIPE
 
 from agentrecipes.algorithms.protocol import Outputs
@@ -108,6 +111,77 @@ def test_the_loss_is_the_mean_over_demonstrations_of_the_balanced_means(chat):
         logp[place, : len(values)] = logp.new_tensor(values)
     loss = sft.loss(Outputs(logp), batch).total
     np.testing.assert_allclose(float(loss), 1.6, **FLOAT32)
+
+
+def learned_case(chat):
+    """Two demonstrations with thoughts and one without; log π is −1 on thoughts, −3 elsewhere."""
+    weighing = Weighing.of(build("algorithm", {"name": "sft", "balance": LEARNED}))
+    assert weighing.balance == 0.7
+    told_all = [told(FIRST, SECOND), told("<think> a b c d </think> e"), told("d e f")]
+    rows, logps = [], []
+    for number, each in enumerate(told_all):
+        row = demonstration_row(each, chat, number=number, role="inline")
+        thought = weighing.thoughts(row, each, chat)
+        rows.append(weighing.weighted(row, thought))
+        logps.append(np.where(thought, -1.0, -3.0))
+    batch = read_batch(rows)
+    logp = batch.token_weight.new_zeros(batch.token_weight.shape)
+    for place, values in enumerate(logps):
+        logp[place, : len(values)] = logp.new_tensor(values)
+    return batch, logp
+
+
+LEARNED = {"start": 0.7, "least": 0.2, "most": 0.9}
+
+
+@pytest.mark.parametrize(
+    ("logit", "share"),
+    # α = .2 + .7·σ(w): at w = ln(.5/.2) it is the start, at 0 the middle.
+    [(math.log(2.5), 0.7), (0.0, 0.55), (50.0, 0.9), (-50.0, 0.2)],
+)
+def test_a_learned_balance_weighs_thoughts_between_its_bounds(chat, logit, share):
+    sft = build("algorithm", {"name": "sft", "balance": LEARNED})
+    batch, logp = learned_case(chat)
+    own = torch.tensor(logit).requires_grad_()
+    loss = sft.loss(Outputs(logp, own={"balance": own}), batch)
+    # Two of α·1 + (1 − α)·3 and, without thoughts, one of 3; a mean over three.
+    expected = (2 * (share + 3 * (1 - share)) + 3) / 3
+    np.testing.assert_allclose(float(loss.total.detach()), expected, **FLOAT32)
+    np.testing.assert_allclose(float(loss.terms["balance"]), share, **FLOAT32)
+    # ∂L/∂α = 2/3·(L_t − L_f) = −4/3, and ∂α/∂w = (α − .2)(.9 − α)/.7.
+    [slope] = torch.autograd.grad(loss.total, own)
+    inner = (share - 0.2) * (0.9 - share) / 0.7
+    np.testing.assert_allclose(float(slope), -4 / 3 * inner, **FLOAT32)
+
+
+def test_a_learned_balance_begins_at_its_start_where_it_equals_the_fixed_one(chat):
+    sft, fixed = (
+        build("algorithm", {"name": "sft", "balance": balance}) for balance in (LEARNED, 0.7)
+    )
+    batch, logp = learned_case(chat)
+    assert sft.needs.own
+    assert not fixed.needs.own
+    found = sft.loss(Outputs(logp, own=sft.own_parameters()), batch).total
+    np.testing.assert_allclose(
+        float(found), float(fixed.loss(Outputs(logp), batch).total), **FLOAT32
+    )
+    with pytest.raises(ValueError, match="sft needs its own balance"):
+        sft.loss(Outputs(logp), batch)
+
+
+@pytest.mark.parametrize(
+    ("balance", "said"),
+    [
+        ("{start: 0.95}", "start: 0.95 is not between 0.3 .least. and 0.9 .most."),
+        ("{start: 0.5, least: 0.5}", "start: 0.5 is not between 0.5"),
+        ("{start: 0.5, least: 0}", "least: expected a number above 0"),
+        ("{begin: 0.5}", "no field is called 'begin'"),
+    ],
+)
+def test_a_learned_balance_without_room_is_refused(balance, said):
+    words = f"stages.imitate.algorithm={{name: sft, balance: {balance}}}"
+    with pytest.raises(RecipeError, match=said):
+        load(RECIPE, [words])
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,7 @@ def needs(part: Composed, **more: bool) -> Needs:
     reference, entropy = part.kl.place != "none", part.entropy > 0
     every_row = reference or entropy or more.get("value", False)
     more["detached_value"] = getattr(part, "value_trunk", "") == "detached"
+    more["own_trunk"] = getattr(part, "value_trunk", "") == "own"
     return Needs(reference=reference, entropy=entropy, every_row=every_row, **more)
 
 
@@ -111,7 +112,10 @@ def composed_loss(part: Composed, objective: Tensor, *, outputs: Outputs, batch:
         if part.kl.place == "loss":
             total = total + batch.kl_coefficient * aggregate(part, kl, batch)
     if part.entropy > 0:
-        assert outputs.entropy is not None, "entropy was promised by needs"
+        if outputs.entropy is None:
+            raise ValueError(
+                f"{_name(part)} needs the entropy of every action token: none is given"
+            )
         total = total - part.entropy * aggregate(part, outputs.entropy, batch)
         terms["entropy"] = token_share(outputs.entropy, batch)
     return Loss(total, terms)
@@ -133,7 +137,8 @@ def value_error(part: Valued, outputs: Outputs, *, batch: Batch, where: Tensor) 
 
     Schulman et al. 2017, https://arxiv.org/abs/1707.06347, with the clip of OpenAI's baselines.
     """
-    assert outputs.value is not None, "a value head was promised by needs"
+    if outputs.value is None:
+        raise ValueError(f"{_name(part)} needs a value head, and there are no values of one")
     value, target = masked(outputs.value, where), masked(batch.value_target, where)
     error = (value - target).square()
     if part.value_clip is not None:
@@ -148,6 +153,10 @@ def token_share(x: Tensor, batch: Batch) -> Tensor:
     return aggregation.token_mean(
         x.detach().to(batch.logp_old.dtype), batch.action_mask, action_tokens=batch.action_tokens
     )
+
+
+def _name(part: object) -> str:
+    return str(getattr(part, "part_name", "the algorithm"))
 
 
 def _importance(part: Composed, batch: Batch) -> Tensor:

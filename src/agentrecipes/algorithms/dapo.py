@@ -15,11 +15,14 @@ class DAPO(Component):
     """Clip-higher surrogate without a critic or KL; mean over the step's action tokens.
 
     Yu et al. 2025, eq. 8, https://arxiv.org/abs/2503.14476; there the mean is over one group's
-    tokens. Dynamic sampling belongs to ``rollout.sampling`` and comes as a default; the paper's
-    overlong penalty is a reward.
+    tokens. Dynamic sampling, a ``rollout.sampling``, and the overlong penalty, a reward, come as
+    defaults of the stage.
     """
 
-    stage_defaults: ClassVar[Mapping[str, Any]] = {"rollout": {"sampling": "dynamic"}}
+    stage_defaults: ClassVar[Mapping[str, Any]] = {
+        "rollout": {"sampling": "dynamic"},
+        "rewards": [{"name": "length"}],
+    }
 
     clip_low: fields.ClipLow = 0.2
     clip_high: fields.ClipHigh = 0.28

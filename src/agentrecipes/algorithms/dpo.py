@@ -39,7 +39,7 @@ class DPO(Component):
     def advantages(self, batch: Batch) -> Tensor:
         """(B, T) ± trajectories by pairs: plus on each group's best, minus on its worst, else 0."""
         sides = preferences.extremes(batch.returns, batch.group)  # (N,)
-        pairs = (sides > 0).sum().clamp(min=1)
+        pairs = (sides > 0).to(sides.dtype).sum().clamp(min=1.0)
         return credit.spread(sides * (batch.sequences / pairs), batch)
 
     def loss(self, outputs: Outputs, batch: Batch) -> Loss:

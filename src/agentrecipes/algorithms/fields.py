@@ -64,8 +64,11 @@ ValueClip = Annotated[
 ]
 ValueCoefficient = Annotated[float, Field(ge=0.0, description="Weight of the value loss.")]
 ValueTrunk = Annotated[
-    Literal["shared", "detached"],
-    Field(description="Whether the value loss trains the model below the value head too."),
+    Literal["shared", "detached", "own"],
+    Field(
+        description="What the value head stands on: the policy's network, which its loss trains "
+        "too; that network, untouched; or a copy of it that the value loss alone trains."
+    ),
 ]
 Entropy = Annotated[float, Field(ge=0.0, description="Coefficient of the entropy bonus.")]
 

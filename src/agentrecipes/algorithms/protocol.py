@@ -18,6 +18,8 @@ class Needs:
 
     value: bool = False  # a value head
     detached_value: bool = False  # the value loss does not reach the model below the head
+    own_trunk: bool = False  # values come from a copy of the policy's network, trained for them
+    own: bool = False  # parameters of its own; its ``own_parameters()`` are where they begin
     reference: bool = False  # log-probabilities of the frozen reference
     entropy: bool = False  # entropy of the policy at every action token
     groups: bool = False  # at least two attempts a task
@@ -35,6 +37,7 @@ class Outputs:
     logp: Tensor
     value: Tensor | None = None
     entropy: Tensor | None = None
+    own: Mapping[str, Tensor] = field(default_factory=dict)  # the algorithm's own, scalars
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,15 @@ class Loss:
 
 
 class Algorithm(Protocol):
-    """How a batch becomes a gradient. Formulas live in numerics/; an algorithm composes them."""
+    """How a batch becomes a gradient. Formulas live in numerics/; an algorithm composes them.
+
+    What should not be is the same for all. A return that is NaN or infinite has no advantage and is
+    left out of its group; a group of one attempt, or of equal returns, has advantage 0. Without
+    action tokens the loss is 0. Log-ratios are cut at ±20, and a token whose sampled
+    log-probability is not finite has importance weight 0. A loss that is not finite all the same is
+    for the trainer, which skips the step and counts it in ``loss/skipped_steps``. Values or
+    entropies that `needs` asked for and that are not there are a ValueError.
+    """
 
     @property
     def needs(self) -> Needs: ...

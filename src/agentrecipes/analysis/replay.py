@@ -48,7 +48,8 @@ def replay(run: StoredRun, recipe: Recipe) -> dict[str, Any]:
             continue
         stage = recipe.stage(index, place.iteration)
         tasks = posed.setdefault(place.stage, PosedTasks(recipe.stages[index], recipe.seed))
-        scored = score([restored(one, tasks.task(one.row)) for one in stored], stage.rewards)
+        played = [restored(one, tasks.task(one.row)) for one in stored]
+        scored = score(played, stage.rewards, stage=stage)
         means, reason = advantages(stage, scored)
         if reason:
             found.leave(place, "advantages", reason)

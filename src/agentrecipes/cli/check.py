@@ -19,7 +19,7 @@ from agentrecipes.cli.arguments import (
 )
 from agentrecipes.cli.output import emit_json, note
 from agentrecipes.components import suggest
-from agentrecipes.errors import Problem, RecipeError
+from agentrecipes.errors import Problem, RecipeError, of_problems
 
 if TYPE_CHECKING:
     from agentrecipes.recipe.load import Recipe
@@ -49,7 +49,8 @@ def check(
         hashes[name] = recipe.hash if recipe is not None else None
         problems += found
         _say(name, recipe, found=found, quiet=as_json)
-    ok = not any(problem.severity == "error" for problem in problems)
+    errors = [problem for problem in problems if problem.severity == "error"]
+    ok = not errors
     if as_json:
         recipe_hash = next(iter(hashes.values())) if len(hashes) == 1 else None
         emit_json(
@@ -60,7 +61,7 @@ def check(
                 "recipes": [{"recipe": key, "recipe_hash": value} for key, value in hashes.items()],
             }
         )
-    raise typer.Exit(0 if ok else RecipeError.exit_code)
+    raise typer.Exit(0 if ok else of_problems(errors).exit_code)
 
 
 def _check_one(
@@ -94,7 +95,7 @@ def _say(name: str, recipe: Recipe | None, *, found: list[Problem], quiet: bool)
 
 def reward_problems(recipe: Recipe, path: Path) -> list[Problem]:
     """What the recipe's examples expect of its rewards and do not get, each with its place."""
-    from agentrecipes.rollout.score import read_transcripts, score_views
+    from agentrecipes.rollout.score import read_transcripts, score_in
 
     problems: list[Problem] = []
     stage = recipe.stage(len(recipe.fields.stages) - 1, 0)
@@ -107,7 +108,7 @@ def reward_problems(recipe: Recipe, path: Path) -> list[Problem]:
                 found = Problem("reward_test", f"tests[{index}].turns", fault.message)
                 problems.append(_placed(found, recipe, path))
             continue
-        [scores] = score_views([view], stage.rewards)
+        [scores] = score_in(stage, [view])
         got = {"total": scores.total, **scores.parts}
         why = f" ({'; '.join(scores.problems)})" if scores.problems else ""
         for part, expected in example.expect.items():

@@ -99,10 +99,10 @@ def scripted(environment: Environment, path: Path) -> list[tuple[Task, Make]]:
 def episode(stage: Stage, task: Task, *, make: Make, seed: int) -> dict[str, Any]:
     """One episode, played and scored, as ``--json`` tells it."""
     from agentrecipes.rollout.play import play as play_episode
-    from agentrecipes.rollout.score import score_view
+    from agentrecipes.rollout.score import score_in
 
     played = play_episode(stage.environment, task, agent=make, seed=seed)
-    scores = score_view(played.view, stage.rewards)
+    scores = score_in(stage, [played.view])[0]
     return {
         "task": task.id,
         "turns": played.turns,

@@ -39,11 +39,11 @@ def score(
     recipe_name, file = split.names
     recipe = open_recipe([recipe_name, *split.overrides], profile, parts=parts)
     chosen = stage_of(recipe, stage)
-    from agentrecipes.rollout.score import read_transcripts, score_views
+    from agentrecipes.rollout.score import read_transcripts, score_in
 
     told: list[dict[str, Any]] = []
     read = read_transcripts(Path(file), chosen.environment)
-    found = score_views([view for _, view in read], chosen.rewards)
+    found = score_in(chosen, [view for _, view in read])
     for (name, _), scores in zip(read, found, strict=True):
         for problem in scores.problems:
             note(f"warning: {name}: {problem}")

@@ -65,6 +65,8 @@ class Network:
         with torch.no_grad():
             for name, tensor in weights:
                 target = own.get(name)
+                if getattr(target, "quant_state", None) is not None:
+                    continue  # four bits never change: what is trained stands beside them
                 if target is None or target.shape != tensor.shape:
                     found = "no such tensor" if target is None else f"{tuple(target.shape)} here"
                     raise EngineError(

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from agentrecipes.components import Component, Fields, component
 from agentrecipes.errors import Problem
-from agentrecipes.models.loading import locate, read_model, read_tokenizer
+from agentrecipes.models.loading import locate, missing_quant, read_model, read_tokenizer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -27,16 +27,21 @@ class Lora(Fields):
 
 @component("model")
 class HF(Component):
-    """Any dense causal language model that transformers knows."""
+    """Any dense causal language model that transformers knows.
+
+    With `quantize` only the adapter is trained: Dettmers et al. 2023, QLoRA,
+    https://arxiv.org/abs/2305.14314. `export --merge` merges it into the weights as they were.
+    """
 
     path: str  # a name of the hub, or a folder; a folder under AGENTRECIPES_MODELS comes first
     revision: str | None = None  # of the hub: a commit, tag or branch
     dtype: Literal["fp32", "bf16"] = "fp32"
     lora: Lora | None = None  # null: all weights are trained
+    quantize: Literal["nf4"] | None = None  # the frozen weights beside an adapter, in four bits
     attention: Literal["sdpa", "eager", "flash_attention_2"] = "sdpa"
 
     def rules(self, stage: Any) -> Iterable[Problem]:
-        """A path that can only be a folder must be one."""
+        """A path that can only be a folder must be one; four bits are for an adapter's base."""
         if self.path.startswith(("/", ".", "~")) and not Path(self.path).expanduser().is_dir():
             yield Problem(
                 code="missing_file",
@@ -44,15 +49,22 @@ class HF(Component):
                 message=f"there is no folder {self.path!r}",
                 suggestion="Write a folder that is there, or a name of the hub.",
             )
+        if self.quantize is not None and self.lora is None:
+            found = "weights of four bits cannot be trained"
+            yield Problem("contradiction", "quantize", found, "Add `lora: {rank: 16}`.")
+        elif self.quantize is not None and (missing := missing_quant()) is not None:
+            needs, _, command = missing.partition(". ")
+            yield Problem("missing_extra", "quantize", needs, f"{command}.")
 
     def build(self, seed: int) -> PreTrainedModel:
         """The model on the CPU; `seed` draws the adapter's first weights.
 
         Raises:
             RecipeError: there is no such model, or its weights are not safetensors.
+            MissingExtra: it is to be quantised, and bitsandbytes is not installed.
         """
-        files = locate(self.path, self.revision)
-        model = read_model(files, dtype=self.dtype, attention=self.attention)
+        files, how = locate(self.path, self.revision), self.attention
+        model = read_model(files, dtype=self.dtype, attention=how, quantize=self.quantize)
         return model if self.lora is None else _with_adapter(model, self.lora, seed)
 
     def tokenizer(self) -> PreTrainedTokenizerFast:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from agentrecipes.errors import RecipeError
+from agentrecipes.errors import MissingExtra, RecipeError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -39,11 +40,18 @@ def locate(path: str, revision: str | None = None) -> Files:
     return Files(path, revision)
 
 
-def read_model(files: Files, *, dtype: Literal["fp32", "bf16"], attention: str) -> PreTrainedModel:
-    """The causal language model on the CPU.
+def read_model(
+    files: Files,
+    *,
+    dtype: Literal["fp32", "bf16"],
+    attention: str,
+    quantize: Literal["nf4"] | None = None,
+) -> PreTrainedModel:
+    """The causal language model on the CPU; `quantize`: its linear layers in four bits.
 
     Raises:
         RecipeError: it is not there, or its weights are not safetensors.
+        MissingExtra: bitsandbytes is not installed.
     """
     import torch
     from transformers import AutoModelForCausalLM
@@ -52,19 +60,41 @@ def read_model(files: Files, *, dtype: Literal["fp32", "bf16"], attention: str) 
     logging.disable_progress_bar()
     if files.local:
         require_safetensors(Path(files.path))
+    numbers = {"fp32": torch.float32, "bf16": torch.bfloat16}[dtype]
+    more: dict[str, Any] = {} if quantize is None else _four_bits(numbers)
     try:
         model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
             files.path,
             revision=files.revision or "main",
-            dtype={"fp32": torch.float32, "bf16": torch.bfloat16}[dtype],
+            dtype=numbers,
             attn_implementation=attention,
             use_safetensors=True,
             trust_remote_code=False,
             local_files_only=files.local,
+            **more,
         )
     except (OSError, ValueError) as error:
         raise _not_there(files, error) from error
     return model
+
+
+def missing_quant() -> str | None:
+    """What is to be said where bitsandbytes is not installed; None where it is."""
+    if find_spec("bitsandbytes") is not None:
+        return None
+    return "model.quantize needs bitsandbytes. Install it with: pip install 'agentrecipes[quant]'"
+
+
+def _four_bits(numbers: Any) -> dict[str, Any]:
+    """How transformers reads weights into nf4, computing in the type `numbers`."""
+    if (missing := missing_quant()) is not None:
+        raise MissingExtra(missing)
+    from transformers import BitsAndBytesConfig
+
+    config = BitsAndBytesConfig(
+        load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=numbers
+    )
+    return {"quantization_config": config, "device_map": {"": "cpu"}}
 
 
 def require_safetensors(folder: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,12 @@ from omegaconf import OmegaConf
 from pydantic import ValidationError
 
 from agentrecipes import schedules
-from agentrecipes.errors import Problem, RecipeError
+from agentrecipes.errors import Problem, RecipeError, of_problems
 from agentrecipes.recipe.draft import OWN_KEYS, RECIPE, Draft
 from agentrecipes.recipe.layers import Layered, layered
 from agentrecipes.recipe.merge import spell_out
 from agentrecipes.recipe.origins import labels, unused
-from agentrecipes.recipe.positions import Node, Place, lookup, plain, put, written
+from agentrecipes.recipe.positions import Node, Place, lookup, plain, put, split, written
 from agentrecipes.recipe.problems import from_pydantic, spot
 from agentrecipes.recipe.resolve import Resolved, at_iteration, stages_of
 from agentrecipes.recipe.rules import stage_problems, told_once
@@ -89,11 +89,12 @@ def load(
 
     Raises:
         RecipeError: with every problem at once.
+        MissingExtra: nothing is wrong but that an extra is not installed.
     """
     recipe, problems = check(path, overrides, profile=profile, folder=folder)
     errors = [problem for problem in problems if problem.severity == "error"]
     if recipe is None or errors:
-        raise RecipeError(errors)
+        raise of_problems(errors)
     return recipe
 
 
@@ -117,6 +118,8 @@ def check(
     problems += [problem for stage in stages for problem in stage_problems(stage)]
     fields, more = _own_fields(own, stages, paths)
     problems += more
+    if fields is not None and folder is None:  # a stored recipe's model may have moved since
+        problems += _model_problems(fields, own)
     trees = [own, *(stage.tree for stage in stages)]
     problems += unused(read.overrides, trees, known=problems)
     problems = told_once([_with_file(problem, read) for problem in problems])
@@ -139,6 +142,14 @@ def _own_tree(draft: Draft, paths: Paths) -> Node:
     entries = {key: node for key, node in draft.top.items() if key in OWN_KEYS}
     tree = spell_out(Node(entries, Place("top level")), RECIPE)
     return anchored(tree, leaves(plain(tree), RECIPE), paths)
+
+
+def _model_problems(fields: RecipeFields, tree: Node) -> Iterator[Problem]:
+    """What the model says of itself beside the stages; `tree` is the recipe without them."""
+    for stage in fields.stages:
+        for problem in fields.model.rules(stage):
+            inside = split(problem.path) if problem.path else ()
+            yield spot(tree, RECIPE, ("model", *inside)).problem(problem)
 
 
 def _own_fields(

@@ -12,7 +12,9 @@ from pydantic import Field
 
 from agentrecipes.components import Component, component
 from agentrecipes.errors import Problem
-from agentrecipes.rewards.protocol import Gives, View
+from agentrecipes.rewards.protocol import Gives, View, most_tokens
+
+SHARE = 5  # the paper's buffer is a fifth of its limit: 4096 of 20480
 
 
 @component("reward")
@@ -24,8 +26,12 @@ class Length(Component):
     written transcript has them only if its turns say ``tokens``: null otherwise, never a guess.
     """
 
-    max: Annotated[int, Field(ge=1)] = 20480  # from here on the reward is -1
-    buffer: Annotated[int, Field(ge=1)] = 4096  # how long before `max` the reward begins to fall
+    max: Annotated[int, Field(ge=1)] | None = (
+        None  # from here on the reward is -1; null: all that the policy can write in its turns
+    )
+    buffer: Annotated[int, Field(ge=1)] | None = (
+        None  # how long before `max` the reward begins to fall; null: a fifth of it (the paper's)
+    )
     count: Literal["tokens", "words", "characters"] = "tokens"  # what the policy wrote, in these
 
     range: ClassVar[tuple[float, float]] = (-1.0, 0.0)
@@ -34,26 +40,37 @@ class Length(Component):
 
     def rules(self, stage: Any) -> Iterable[Problem]:
         """The buffer lies below `max`, and a trajectory can be long enough to reach it."""
-        if self.buffer > self.max:
-            found = f"a buffer of {self.buffer} does not fit below max: {self.max}"
-            yield Problem("contradiction", "buffer", found, f"Write at most {self.max}.")
-        most = stage.rollout.tokens
+        most = most_tokens(stage)
+        if self.max is None and self.count != "tokens":
+            found = f"only tokens have a limit of their own: nothing says how many {self.count}"
+            yield Problem("missing_key", "", found, "Write `max`, or `count: tokens`.")
+            return
+        start, end = self._bounds(most)
+        if start < 0:
+            found = f"a buffer of {self.buffer} does not fit below max: {end}"
+            yield Problem("contradiction", "buffer", found, f"Write at most {end}.")
         needs = getattr(stage.algorithm, "needs", None)
         scores = not getattr(needs, "demonstrations", False)  # a stage that reads data does not
-        if scores and self.count == "tokens" and self.max - self.buffer >= most:
+        if scores and self.count == "tokens" and start >= most:
             found = (
-                f"length has no effect: it begins at {self.max - self.buffer} tokens, "
-                f"and rollout.tokens ends a trajectory at {most}"
+                f"length has no effect: it begins at {start} tokens, "
+                f"and the policy can write {most} in a trajectory"
             )
-            yield Problem("no_effect", "max", found, "Write for example `max`: rollout.tokens.")
+            hint = "Leave `max` out: then it is what tokens_per_turn and max_turns allow."
+            yield Problem("no_effect", "max", found, hint)
 
     def score(self, view: View) -> float | None:
-        """In [-1, 0]; null where tokens are to be counted and there are none."""
+        """In [-1, 0]; null where tokens are to be counted and there are none, or without `max`."""
         length = self._length(view)
-        if length is None:
+        if length is None or (self.max is None and view.most_tokens is None):
             return None
-        over = length - (self.max - self.buffer)
-        return -min(max(over, 0) / self.buffer, 1.0) or 0.0  # no negative zero
+        start, end = self._bounds(view.most_tokens or 0)
+        return -min(max(length - start, 0) / (end - start), 1.0) or 0.0  # no negative zero
+
+    def _bounds(self, most: int) -> tuple[int, int]:
+        """Where the reward begins to fall, and where it is -1."""
+        end = most if self.max is None else self.max
+        return end - (max(end // SHARE, 1) if self.buffer is None else self.buffer), end
 
     def _length(self, view: View) -> int | None:
         if self.count == "tokens":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from agentrecipes.records import Call, Stop, Task, Trajectory
 
@@ -23,9 +23,11 @@ class View:
     stop: Stop
     # The policy's tokens, by turn; None where text was written. What was said is the same.
     tokens: tuple[int, ...] | None = field(default=None, compare=False)
+    # Tokens that the policy could have written; None where that is not known.
+    most_tokens: int | None = field(default=None, compare=False)
 
     @classmethod
-    def of(cls, trajectory: Trajectory) -> View:
+    def of(cls, trajectory: Trajectory, most_tokens: int | None = None) -> View:
         """The view of what was played."""
         turns = trajectory.turns
         return cls(
@@ -37,7 +39,18 @@ class View:
             answer=trajectory.answer,
             stop=trajectory.stop,
             tokens=tuple(len(turn.action) for turn in turns),
+            most_tokens=most_tokens,
         )
+
+
+def most_tokens(stage: Any) -> int:
+    """What the policy can write in a trajectory of this stage.
+
+    That is `rollout.tokens_per_turn` in each of the environment's turns, `rollout.tokens` at most.
+    """
+    rollout, turns = stage.rollout, getattr(stage.environment, "max_turns", None)
+    per_turns = rollout.tokens if turns is None else turns * rollout.tokens_per_turn
+    return int(min(rollout.tokens, per_turns))
 
 
 class Reward(Protocol):

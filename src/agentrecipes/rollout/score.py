@@ -13,20 +13,20 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from agentrecipes.errors import RunStopped
 from agentrecipes.judges.occasion import Occasion, opened
 from agentrecipes.recipe.rules import parts_in
-from agentrecipes.recipe.schema import RewardEntry
+from agentrecipes.recipe.schema import RewardEntry, Stage
 from agentrecipes.records import Judgement, Scored, Trajectory
 from agentrecipes.rewards.algebra import Value, computed, whole
-from agentrecipes.rewards.protocol import View
+from agentrecipes.rewards.protocol import View, most_tokens
 from agentrecipes.rollout.transcripts import read_transcripts
 
-__all__ = ["Scores", "read_transcripts", "score", "score_view", "score_views"]
+__all__ = ["Scores", "read_transcripts", "score", "score_in", "score_view", "score_views"]
 
 Found = tuple[Value | None, str]
 
@@ -50,15 +50,19 @@ def score(
     trajectories: Sequence[Trajectory],
     rewards: Sequence[RewardEntry],
     *,
+    stage: Stage | None = None,
     problems: Counter[str] | None = None,
 ) -> list[Scored]:
     """Every trajectory with its rewards; `problems` counts why parts could not be computed.
+
+    The `stage` says how much the policy could write.
 
     Raises:
         RunStopped: a part with ``missing: stop`` could not be computed.
     """
     scored, weights = [], {entry.label: entry.weight for entry in rewards}
-    scores = score_views([View.of(trajectory) for trajectory in trajectories], rewards)
+    most = None if stage is None else most_tokens(stage)
+    scores = score_views([View.of(trajectory, most) for trajectory in trajectories], rewards)
     for trajectory, found in zip(trajectories, scores, strict=True):
         if problems is not None:
             problems.update(found.problems)
@@ -74,6 +78,12 @@ def score(
             )
         )
     return scored
+
+
+def score_in(stage: Stage, views: Sequence[View]) -> list[Scores]:
+    """What a stage's rewards say of views."""
+    most = most_tokens(stage)
+    return score_views([replace(view, most_tokens=most) for view in views], stage.rewards)
 
 
 def score_views(views: Sequence[View], rewards: Sequence[RewardEntry]) -> list[Scores]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,12 +13,14 @@ from torch import Tensor
 from agentrecipes.algorithms.protocol import Algorithm, Outputs
 from agentrecipes.components import build, suggest
 from agentrecipes.records import Batch
+from agentrecipes.testing.algorithm_suite import outputs_of, rows_of
 
 TOKENS = ("logp", "logp_old", "logp_ref", "logp_rollout", "values", "values_old", "entropy")
 ARRAYS = frozenset(TOKENS) | {
     "action_mask",  # (B, T) bool
     "advantages",  # (B, T): in place of the algorithm's own
     "token_weight",  # (B, T), sft
+    "segment",  # (B, T) int, sft with a learned balance: 1 thought, 2 the rest, 0 neither
     "turn_index",  # (B, T) int, turn of each action token
     "turn_rewards",  # (B, turns)
     "turn_state",  # (B, turns) int, gigpo: equal numbers are equal states
@@ -30,7 +32,12 @@ ARRAYS = frozenset(TOKENS) | {
 }
 
 
-def evaluate_algorithm(spec: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+def evaluate_algorithm(
+    spec: Mapping[str, Any],
+    arrays: Mapping[str, np.ndarray],
+    *,
+    micro_batches: Sequence[Sequence[int]] | None = None,
+) -> dict[str, Any]:
     """``loss`` (float), ``gradient`` (B, T) of it by ``logp``, ``advantages`` (B, T), ``terms``.
 
     `spec` is the algorithm as YAML writes it: ``{"name": "ppo", "clip_low": 0.2}``. `arrays` needs
@@ -38,6 +45,7 @@ def evaluate_algorithm(spec: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
     ``logp_old`` and ``values_old`` are ``logp`` and ``values`` where absent, as in the first update
     of an iteration. The type of ``logp`` is that of the computation. The denominators are the
     batch's own: all of it is one optimizer step, and a trajectory counts if it has an action token.
+    `micro_batches` are the rows of each: then loss, gradient and terms are sums of their shares.
 
     Raises:
         ValueError: an unknown name, field or array; or an array that is needed is absent.
@@ -46,18 +54,24 @@ def evaluate_algorithm(spec: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
         raise ValueError(
             f"arrays: no array is called {unknown[0]!r}. {suggest(unknown[0], ARRAYS)}"
         )
-    part: Algorithm = build("algorithm", dict(spec))
+    part: Any = build("algorithm", dict(spec))
     given = _Arrays(arrays, spec["name"])
     logp = given.tokens("logp").requires_grad_()
     batch, advantages = _prepared(part, _batch(part, given), given)
-    outputs = Outputs(logp, given.tokens("values"), given.tokens("entropy"))
-    loss = part.loss(outputs, batch)
-    [gradient] = torch.autograd.grad(loss.total, logp, allow_unused=True, materialize_grads=True)
+    own = part.own_parameters() if part.needs.own else {}
+    outputs = Outputs(logp, given.tokens("values"), given.tokens("entropy"), own)
+    losses = [part.loss(outputs, batch)]
+    if micro_batches is not None:
+        shares = [(outputs_of(outputs, rows), rows_of(batch, rows)) for rows in micro_batches]
+        losses = [part.loss(*share) for share in shares]
+    total = torch.stack([loss.total for loss in losses]).sum()
+    [gradient] = torch.autograd.grad(total, logp, allow_unused=True, materialize_grads=True)
+    terms = {name: sum(float(loss.terms[name]) for loss in losses) for name in losses[0].terms}
     return {
-        "loss": float(loss.total.detach()),
+        "loss": float(total.detach()),
         "gradient": gradient.numpy(),
         "advantages": advantages.numpy(),
-        "terms": {name: float(term) for name, term in loss.terms.items()},
+        "terms": terms,
     }
 
 
@@ -142,6 +156,7 @@ def _batch(part: Any, given: _Arrays) -> Batch:
         kl_coefficient=part.kl.in_force({}) if hasattr(part, "kl") else 0.0,
         turns=_turns(mask, trajectory, turn_index) if "turn_index" in given else 0.0,
         turn_state=given.get("turn_state", torch.int64),
+        segment=given.get("segment", torch.int8) if "segment" in given else empty,
         part_returns=given.get("parts", torch.float64),
         part_weights=_part_weights(given),
     )

@@ -94,7 +94,8 @@ def rows_of(batch: Batch, rows: Sequence[int]) -> Batch:
     )
     index = torch.tensor(rows)
     fields: dict[str, Any] = {name: getattr(batch, name) for name in per_row}
-    chosen: dict[str, Any] = {name: x[index] for name, x in fields.items() if x.numel()}
+    given = {name: x for name, x in fields.items() if isinstance(x, Tensor) and x.numel()}
+    chosen: dict[str, Any] = {name: x[index] for name, x in given.items()}
     return replace(batch, **chosen)
 
 
@@ -104,7 +105,7 @@ def outputs_of(outputs: Outputs, rows: Sequence[int]) -> Outputs:
     fields = (outputs.logp, outputs.value, outputs.entropy)
     logp, value, entropy = (None if x is None else x[index] for x in fields)
     assert logp is not None
-    return Outputs(logp, value, entropy)
+    return Outputs(logp, value, entropy, outputs.own)
 
 
 def noisy(x: Tensor, mask: Tensor) -> Tensor:

@@ -87,6 +87,7 @@ def read_batch(rows: Sequence[Row]) -> Batch:
         sequences=float(count),
         total_weight=float(weight.sum()),
         kl_coefficient=0.0,
+        segment=padded([row.segment for row in rows], 0) if len(rows[0].segment) else ABSENT,
     )
 
 

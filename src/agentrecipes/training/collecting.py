@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
+MOST_ROUNDS = 1000  # of collection in one iteration; parts of ours have limits of their own
+
+
 @dataclass(frozen=True, slots=True)
 class Iteration:
     """What one collection gave: micro-batches by optimizer step, and what to record of it."""
@@ -48,13 +51,22 @@ class Iteration:
     scored: tuple[Scored, ...]
     advantage_means: tuple[float | None, ...]  # null where nothing was trained
     results: Mapping[str, float]  # task id → mean total, for the curriculum
+    refills: tuple[int, ...] = ()  # groups that were collected again, by round
 
 
 class Collector:
     """Collects iterations of one stage."""
 
-    def __init__(self, sampler: Sampler, module: PolicyModule, forward_context: Any) -> None:
+    def __init__(
+        self,
+        sampler: Sampler,
+        module: PolicyModule,
+        forward_context: Any,
+        *,
+        most_rounds: int = MOST_ROUNDS,
+    ) -> None:
         self._sampler = sampler
+        self._most_rounds = most_rounds
         self._module = module
         self._context = forward_context  # the precision of the trainer's own forward passes
         self._tasks: Sequence[Task] | None = None
@@ -64,7 +76,7 @@ class Collector:
         torch.manual_seed(
             derive(self._sampler.seed, self._sampler.stage, position.iteration, "torch")
         )
-        scored = self._collect(stage, position)
+        scored, refills = self._collect(stage, position)
         kept = [each for each in scored if joins(each)]
         rows = trajectory_rows(
             [each.trajectory for each in kept], whole_groups=stage.algorithm.needs.whole_groups
@@ -80,12 +92,17 @@ class Collector:
         steps += (empty,) * (wanted - len(steps))
         left = iter(means)
         advantage_means = tuple(next(left) if joins(each) else None for each in scored)
-        return Iteration(steps, tuple(scored), advantage_means, _results(kept))
+        return Iteration(steps, tuple(scored), advantage_means, _results(kept), refills)
 
-    def _collect(self, stage: Stage, position: Position) -> list[Scored]:
-        """Groups of attempts; those that the sampling sends away leave for new ones."""
+    def _collect(self, stage: Stage, position: Position) -> tuple[list[Scored], tuple[int, ...]]:
+        """Groups of attempts; those that the sampling sends away leave for new ones.
+
+        Raises:
+            RunStopped: the sampling, a part from outside, sends groups away without end.
+        """
         rollout = stage.rollout
         groups: list[list[Scored]] = []
+        refills: list[int] = []
         count, rounds = rollout.tasks, 0
         while count:
             tasks = self._pick(stage, position, count=count, rounds=rounds)
@@ -99,8 +116,14 @@ class Collector:
             gone = set(rollout.sampling.refill(groups, rounds))
             groups = [group for number, group in enumerate(groups) if number not in gone]
             count = len(gone)
+            refills += [count] if count else []
+            if count and rounds >= self._most_rounds:
+                name = rollout.sampling.part_name
+                raise RunStopped(
+                    f"sampling {name!r} still wants other groups after {rounds} rounds"
+                )
         self._sampler.engine.rest()
-        return [each for group in groups for each in group]
+        return [each for group in groups for each in group], tuple(refills)
 
     def _played(self, stage: Stage, position: Position, jobs: list[Job]) -> list[list[Scored]]:
         """The scored attempts of each group, in order.
@@ -114,7 +137,7 @@ class Collector:
         mine = [job for job in jobs if job.group in own]
         trajectories = collect(mine, self._sampler.setting(stage, position)) if mine else []
         played: dict[str, list[Scored]] = {group: [] for group in order}
-        for share in ranks.gathered(score(trajectories, stage.rewards)):
+        for share in ranks.gathered(score(trajectories, stage.rewards, stage=stage)):
             for each in share:
                 played[each.trajectory.group].append(each)
         return list(played.values())

@@ -51,7 +51,7 @@ def _measured(stage: Stage, sampler: Sampler, position: Position, *, split: str)
         plans = [Plan(task, attempts) for task in tasks]
         jobs = sampler.jobs(plans, position.iteration, f"evaluation-{split}-{mode}")
         setting = sampler.setting(stage, position, greedy=mode == "greedy")
-        scored = score(collect(jobs, setting), entries)
+        scored = score(collect(jobs, setting), entries, stage=stage)
         place = Place(sampler.stage, position.iteration, split, mode)
         rows = evaluation_rows(scored, [entry.label for entry in entries], place)
         found.append(Evaluated(place, tuple(rows), tuple(scored)))

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from agentrecipes.models.run import ADAPTER, Run
 from agentrecipes.training.module import PolicyModule
 
@@ -19,17 +21,34 @@ def weights(module: PolicyModule) -> Iterator[tuple[str, Tensor]]:
     """(Hugging Face name, tensor) of the whole policy, ``lm_head.weight`` included, tied or not.
 
     A layer with an adapter is merged with it only until the next tensor is asked for: whoever
-    wants to keep a tensor copies it.
+    wants to keep a tensor copies it. Weights of four bits come out as what they stand for.
     """
     model: Any = module.whole
     causal = model.get_base_model() if hasattr(model, "merge_adapter") else model
-    for name, tensor in causal.state_dict().items():
+    whole = causal.state_dict(keep_vars=True)
+    for name, tensor in whole.items():
         layer, adapted, own = name.partition(".base_layer.")
-        if adapted:
+        if name.rpartition(".weight.")[0] + ".weight" in whole:
+            continue  # how a quantised weight is to be read
+        if getattr(tensor, "quant_state", None) is not None:
+            beside = causal.get_submodule(layer) if adapted else None
+            yield name.replace(".base_layer.", "."), _read_out(tensor, beside)
+        elif adapted:
             with _merged(causal.get_submodule(layer)):
                 yield f"{layer}.{own}", tensor.detach()
         elif "lora_" not in name:
             yield name, tensor.detach()
+
+
+@torch.no_grad()
+def _read_out(weight: Any, beside: Any) -> Tensor:
+    """What a quantised weight stands for, with what the adapter adds to it."""
+    from bitsandbytes.functional import dequantize_4bit
+
+    found: Tensor = dequantize_4bit(weight.data, weight.quant_state)
+    if beside is not None:
+        found = found + sum(beside.get_delta_weight(name) for name in beside.active_adapters)
+    return found.detach()
 
 
 @contextmanager

@@ -41,7 +41,7 @@ def hidden(model: Any, strip: Strip) -> Tensor:
     for block in decoder.layers:
         x = x + _attended(block.self_attn, _norm(block.input_layernorm, x), strip, turns=turns)
         normed, mlp = _norm(block.post_attention_layernorm, x), block.mlp
-        x = x + mlp.down_proj(_Gated.apply(mlp.gate_proj(normed), mlp.up_proj(normed)))
+        x = x + mlp.down_proj(_Gated.apply(mlp.gate_proj(normed), mlp.up_proj(normed)))  # type: ignore[no-untyped-call]
     return _norm(decoder.norm, x)
 
 
@@ -52,7 +52,7 @@ def _attended(attention: Any, x: Tensor, strip: Strip, *, turns: list[Tensor]) -
         for layer in (attention.q_proj, attention.k_proj, attention.v_proj)
     )  # (N, H, d), (N, h, d)
     cos, sin = (turn.to(query.dtype) for turn in turns)
-    states = (_Turned.apply(query, cos, sin), _Turned.apply(key, cos, sin), value)
+    states = (_Turned.apply(query, cos, sin), _Turned.apply(key, cos, sin), value)  # type: ignore[no-untyped-call]
     found = strip.segments.attended(states, scale=attention.scaling)
     attended: Tensor = attention.o_proj(found.flatten(1))
     return attended
@@ -60,7 +60,7 @@ def _attended(attention: Any, x: Tensor, strip: Strip, *, turns: list[Tensor]) -
 
 def _norm(module: Any, x: Tensor) -> Tensor:
     """The module's RMS norm of x (N, D)."""
-    normed: Tensor = _Norm.apply(x, module.weight, module.variance_epsilon)
+    normed: Tensor = _Norm.apply(x, module.weight, module.variance_epsilon)  # type: ignore[no-untyped-call]
     return normed
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -12,13 +13,14 @@ import torch
 
 from agentrecipes.algorithms.protocol import Outputs
 from agentrecipes.errors import RunStopped
+from agentrecipes.models.value_head import OwnTrunk, linear
 from agentrecipes.records import Batch
-from agentrecipes.training import llama, ranks
 from agentrecipes.training import optimizer as optimizers
+from agentrecipes.training import ranks
 from agentrecipes.training.attention import install
 from agentrecipes.training.batch import MicroBatch
 from agentrecipes.training.pack import Strip
-from agentrecipes.training.scoring import nothing, scores
+from agentrecipes.training.scoring import causal, hidden, nothing, scores
 from agentrecipes.training.shards import Shards
 from agentrecipes.training.terms import merge
 from agentrecipes.training.update import Update
@@ -36,9 +38,10 @@ class PolicyModule(L.LightningModule):
 
     def __init__(self, model: PreTrainedModel, value_head: torch.nn.Module | None) -> None:
         super().__init__()
-        install(_causal(model))
+        install(causal(model))
         self.model = model
         self.value_head = value_head
+        self.own = torch.nn.ParameterDict()  # of the algorithm itself
         self.update: Update | None = None
         self.optimizer: torch.optim.Optimizer | None = None
         self.steps = 0  # optimizer steps of the stage so far
@@ -66,25 +69,29 @@ class PolicyModule(L.LightningModule):
         """(B, T) log-probabilities in nats, values and entropies if asked for; 0 off the scored."""
         model = self._reference[0] if reference and self._reference else self.model
         with self._adapter_off() if reference and not self._reference else nullcontext():
-            picked = _hidden(model, strip)  # (M, D)
-            head = _causal(model).get_output_embeddings()
+            picked = hidden(model, strip)  # (M, D)
+            head = causal(model).get_output_embeddings()
             logp, ent = scores(
                 head, picked, strip.targets, temperature=temperature, entropy=entropy
             )
         values = None
         if value and self.value_head is not None:
-            values = self.value_head(picked.detach() if self._detached else picked)[:, 0].float()
+            below = picked.detach() if self._detached else picked
+            if isinstance(self.value_head, OwnTrunk):
+                below = hidden(self.value_head.trunk, strip)
+            values = linear(self.value_head)(below)[:, 0].float()
         return Outputs(
             logp=strip.spread(logp),
             value=None if values is None else strip.spread(values),
             entropy=None if ent is None else strip.spread(ent),
+            own=dict(self.own.items()),
         )
 
     @torch.no_grad()
     def hits(self, strip: Strip) -> Tensor:
         """(B, T) bool: the most likely token is the one that stands there; False off the scored."""
-        picked = _hidden(self.model, strip)
-        head: Any = _causal(self.model).get_output_embeddings()
+        picked = hidden(self.model, strip)
+        head: Any = causal(self.model).get_output_embeddings()
         best = head(picked).argmax(-1)  # (M,)
         return strip.spread(torch.eq(best, strip.targets).long()).bool()
 
@@ -111,11 +118,14 @@ class PolicyModule(L.LightningModule):
         if micro.exact:
             batch = replace(batch, logp_old=outputs.logp.detach())
         loss = update.algorithm.loss(outputs, batch)
+        share = loss.total * (update.accumulate * self.trainer.world_size)
+        if not math.isfinite(loss.total.detach()):  # its gradient may be: the step is to be skipped
+            return share * math.nan
         shares = {f"loss/{name}": value for name, value in loss.terms.items()}
         self._record({"loss/total": loss.total.detach(), **shares})
         if batch.logp_rollout.numel():
             self._gap(batch, update.max_gap)
-        return loss.total * (update.accumulate * self.trainer.world_size)
+        return share
 
     def _gap(self, batch: Batch, most: float | None) -> None:
         """Log how far the sampler is from the trainer at the start of the iteration.
@@ -170,13 +180,13 @@ class PolicyModule(L.LightningModule):
         return self.optimizer
 
     def groups(self) -> list[dict[str, Any]]:
-        """Trainable parameters by label: "policy" and, where one is trained, "value"."""
+        """Trainable parameters by label: "policy" and, where there are any, "value" and "own"."""
         policy = [p for p in self.model.parameters() if p.requires_grad]
-        head = [] if self.value_head is None else list(self.value_head.parameters())
-        value = [p for p in head if p.requires_grad]
-        return [{"params": policy, "label": "policy"}] + (
-            [{"params": value, "label": "value"}] if value else []
-        )
+        critic = [] if self.value_head is None else list(self.value_head.parameters())
+        value = [p for p in critic if p.requires_grad]
+        own = list(self.own.parameters())
+        labelled = (("policy", policy), ("value", value), ("own", own))
+        return [{"params": p, "label": label} for label, p in labelled if p or label == "policy"]
 
     def tables(self) -> list[torch.nn.Parameter]:
         """The weights by token: the embeddings, and the output head where it is not the same."""
@@ -191,8 +201,8 @@ class PolicyModule(L.LightningModule):
     ) -> None:
         """Clip by the global norm and keep the norm for the log.
 
-        A step in which nothing weighed anything, or whose gradient is not finite, is skipped whole
-        (weight decay and momentum included) and counted.
+        A step in which nothing weighed anything, or whose loss or gradient is not finite, is
+        skipped whole (weight decay and momentum included) and counted.
 
         Raises:
             RunStopped: the engine does not sample from the trainer's weights.
@@ -274,25 +284,3 @@ class PolicyModule(L.LightningModule):
         self, batch: MicroBatch, device: torch.device, dataloader_idx: int
     ) -> MicroBatch:
         return batch.to(device)
-
-
-def _causal(model: Any) -> Any:
-    """The Hugging Face causal language model inside an adapter's wrapper, or `model` itself."""
-    return model.get_base_model() if hasattr(model, "get_base_model") else model
-
-
-def _hidden(model: Any, strip: Strip) -> Tensor:
-    """(M, D) hidden states at the scored positions."""
-    if llama.is_plain(model):
-        return llama.hidden(model, strip)[strip.scored]
-    states: Tensor = (
-        _causal(model)
-        .get_decoder()(
-            input_ids=strip.ids,
-            position_ids=strip.positions,
-            use_cache=False,
-            segments=strip.segments,
-        )
-        .last_hidden_state[0]
-    )  # (N, D)
-    return states[strip.scored]

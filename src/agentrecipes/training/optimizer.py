@@ -26,6 +26,7 @@ def build(
             "params": list(g["params"]),
             "label": g["label"],
             "peak": rates.get(g["label"], fields.learning_rate),
+            **({"weight_decay": 0.0} if g["label"] == "own" else {}),
         }
         for g in groups
     ]

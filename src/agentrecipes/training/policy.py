@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from agentrecipes.models.protocol import Model
-from agentrecipes.models.value_head import value_head
+from agentrecipes.models.value_head import fitted, let_train, restored
 from agentrecipes.recipe.schema import Stage
 from agentrecipes.rollout.chat import Chat
 from agentrecipes.training import optimizer as optimizers
@@ -48,10 +48,11 @@ class Policy:
             OSError: the reference cannot be kept; all else is done.
         """
         needs, module = stage.algorithm.needs, self.module
-        if needs.value and module.value_head is None:
-            module.value_head = value_head(module.model.config)
+        if needs.value:
+            module.value_head = fitted(module.value_head, module.model, own=needs.own_trunk)
         if module.value_head is not None:
-            module.value_head.requires_grad_(needs.value)
+            let_train(module.value_head, needs.value)
+        module.own = torch.nn.ParameterDict(stage.algorithm.own_parameters() if needs.own else {})
         module.keep_reference(None)
         module.optimizer = optimizers.build(stage.optimizer, module.groups(), module.tables())
         if needs.reference and not hasattr(module.model, "disable_adapter"):
@@ -67,13 +68,14 @@ class Policy:
         save_model(self.module, self.tokenizer, folder)
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint keeps: trainable tensors, the value head and the optimizer."""
+        """What a checkpoint keeps: what is trained, and the optimizer."""
         module = self.module
         head = module.whole_head
         trained = {n: p.detach() for n, p in module.whole.named_parameters() if p.requires_grad}
         return {
             "model": trained,
             "value_head": None if head is None else head.state_dict(),
+            "own": {name: own.detach() for name, own in module.own.items()},
             "optimizer": module.optimizer_state(),
         }
 
@@ -84,10 +86,12 @@ class Policy:
             for name, tensor in state["model"].items():
                 own[name].copy_(tensor)
         if state["value_head"] is not None:
-            self.module.value_head = value_head(self.module.model.config)
-            self.module.value_head.load_state_dict(state["value_head"])
+            self.module.value_head = restored(state["value_head"], self.module.model)
 
     def restore_optimizer(self, state: Mapping[str, Any]) -> None:
-        """Take the optimizer's state back, after `prepare`."""
+        """Take back the optimizer's state and the algorithm's own parameters, after `prepare`."""
+        with torch.no_grad():
+            for name, own in self.module.own.items():
+                own.copy_(state["own"][name])
         if state["optimizer"] is not None and self.module.optimizer is not None:
             self.module.optimizer.load_state_dict(state["optimizer"])

@@ -57,7 +57,9 @@ class Recorder:
         number = after.iteration - 1  # updates that its weights had seen
         place = Place(self.stage, number, "train", "sampled")
         self.tables.trajectories(collected.scored, place, advantage_means=collected.advantage_means)
-        values = {**rollout_metrics(collected.scored), **figures}
+        again = {"rollout/refilled_groups": float(sum(collected.refills))}
+        again["rollout/refill_rounds"] = float(len(collected.refills))
+        values = {**rollout_metrics(collected.scored), **again, **figures}
         self._rows += self._metric_rows(number, after.iteration, values)
         self.tracker.metrics(values, self.offset + after.iteration)
         self._write()

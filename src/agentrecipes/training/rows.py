@@ -7,7 +7,7 @@ new row. Nothing is tokenised here and no mask is searched for: every token brin
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -28,6 +28,9 @@ class Row:
     logp_rollout: np.ndarray  # (T,) float32, 0 off the actions
     weight: np.ndarray  # (T,) float32, loss weight for algorithms that read data
     trajectory: int  # whose row this is
+    segment: np.ndarray = field(
+        default_factory=lambda: np.zeros(0, dtype=np.int8)
+    )  # (T,) int8: 1 a thought, 2 what is balanced with it, 0 neither; or (0,)
     group: int | None = None  # whose rows all stay in one micro-batch; null: the trajectory's do
 
     def __len__(self) -> int:

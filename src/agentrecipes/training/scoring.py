@@ -8,10 +8,13 @@ import torch
 from torch.nn.functional import cross_entropy
 from torch.utils.checkpoint import checkpoint
 
+from agentrecipes.training import llama
+
 if TYPE_CHECKING:
     from torch import Tensor
 
     from agentrecipes.algorithms.protocol import Outputs
+    from agentrecipes.training.pack import Strip
 
 LOGIT_BYTES = 2**30  # above this the head runs in chunks, recomputed in the backward pass
 
@@ -46,5 +49,27 @@ def scores(
 
 def nothing(outputs: Outputs) -> Tensor:
     """Zero, through every weight that the other ranks' losses go through."""
-    zero: Tensor = outputs.logp.sum() * 0.0
+    zero: Tensor = sum((own.sum() for own in outputs.own.values()), outputs.logp.sum()) * 0.0
     return zero if outputs.value is None else zero + outputs.value.sum() * 0.0
+
+
+def causal(model: Any) -> Any:
+    """The Hugging Face causal language model inside an adapter's wrapper, or `model` itself."""
+    return model.get_base_model() if hasattr(model, "get_base_model") else model
+
+
+def hidden(model: Any, strip: Strip) -> Tensor:
+    """(M, D) hidden states at the scored positions."""
+    if llama.is_plain(model):
+        return llama.hidden(model, strip)[strip.scored]
+    states: Tensor = (
+        causal(model)
+        .get_decoder()(
+            input_ids=strip.ids,
+            position_ids=strip.positions,
+            use_cache=False,
+            segments=strip.segments,
+        )
+        .last_hidden_state[0]
+    )  # (N, D)
+    return states[strip.scored]

@@ -12,6 +12,8 @@ from agentrecipes.records import Source
 from agentrecipes.rollout.chat import Chat
 from agentrecipes.training.rows import Row
 
+THOUGHT, REST = 1, 2  # segments, see Batch.segment
+
 
 @dataclass(frozen=True, slots=True)
 class Weighing:
@@ -25,7 +27,9 @@ class Weighing:
     def of(cls, algorithm: Any) -> Weighing:
         """As the fields of an algorithm say, those that it has."""
         names = [each.name for each in fields(cls) if hasattr(algorithm, each.name)]
-        return cls(**{name: getattr(algorithm, name) for name in names})
+        given = {name: getattr(algorithm, name) for name in names}
+        given["balance"] = getattr(given.get("balance"), "start", given.get("balance"))
+        return cls(**given)
 
     def thoughts(self, row: Row, told: Demonstration, chat: Chat) -> np.ndarray:
         """(T,) bool, True on the tokens of thoughts; nowhere where nobody asks for them."""
@@ -43,7 +47,8 @@ class Weighing:
         found = [(share, part / part.sum()) for share, part in shares if part.sum() > 0]
         alone = len(found) == 1
         weight = sum((part if alone else share * part for share, part in found), np.zeros(len(row)))
-        return replace(row, weight=weight.astype(np.float32))
+        segment = (own > 0) * (0 if alone else np.where(thought, THOUGHT, REST))
+        return replace(row, weight=weight.astype(np.float32), segment=segment.astype(np.int8))
 
 
 def thought_mask(row: Row, told: Demonstration, *, chat: Chat, end: str) -> np.ndarray:
