@@ -104,16 +104,12 @@ class StageRun:
             return self._save(current.position, total)
 
         callback = fitting.EpochEnd(after_step=lambda: False, after_epoch=after_epoch)
-        epochs = total - position.iteration
+        left, batches = total - position.iteration, fitting.Pulled(pull, most * steps)
         if self.observer.wants_stop():
             self.observer.checkpoint(position)
-        elif epochs > 0:
-            made = fitting.trainer(
-                fields.trainer, epochs=epochs, accumulate=most, callback=callback
-            )
-            fitting.fit(
-                made, self.module, fitting.Pulled(pull, most * steps), fields=fields.trainer
-            )
+        elif left > 0:
+            made = fitting.trainer(fields.trainer, epochs=left, accumulate=most, callback=callback)
+            fitting.fit(made, self.module, batches, fields=fields.trainer)
         return current.position
 
     def _keep(self, position: Position) -> None:
