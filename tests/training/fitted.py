@@ -106,7 +106,7 @@ def fitted(own: Policy, trainer: Trainer, steps: range) -> Fitted:
     made = fit.trainer(trainer, epochs=1, accumulate=share, callback=callback)
     if trainer.strategy == "deepspeed_3":  # else weights as small as these would stay whole
         made.strategy.config["zero_optimization"]["stage3_param_persistence_threshold"] = 0
-    fit.fit(made, module, fit.Pulled(pull, share * len(steps)), trainer)
+    fit.fit(made, module, fit.Pulled(pull, share * len(steps)), fields=trainer)
     return told
 
 

@@ -58,7 +58,7 @@ def launch(recipe: Recipe, place: RunPlace, *, resume: bool, count: int) -> dict
         if not any(codes):
             summary: dict[str, Any] = json.loads((place.folder / "summary.json").read_bytes())
             return summary
-        return _ended(recipe, place, folder, codes)
+        return _ended(recipe, place, folder=folder, codes=codes)
 
 
 def _write_job(path: Path, recipe: Recipe, place: RunPlace, *, resume: bool) -> None:
@@ -100,7 +100,7 @@ def _started(folder: Path, place: RunPlace, count: int) -> Iterator[list[subproc
                 LEASH: str(hold),
                 RUN: str(place.folder.resolve()),
             }
-            processes.append(_start(folder, rank, environment, hold))
+            processes.append(_start(folder, rank, environment=environment, hold=hold))
         for number in before:
             signal.signal(number, lambda sent, _: _pass_on(processes, sent))
         yield processes
@@ -116,7 +116,7 @@ def _started(folder: Path, place: RunPlace, count: int) -> Iterator[list[subproc
 
 
 def _start(
-    folder: Path, rank: int, environment: dict[str, str], hold: int
+    folder: Path, rank: int, *, environment: dict[str, str], hold: int
 ) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "agentrecipes.cli.rank", str(folder / "job.json")]
     with (folder / f"{rank}.log").open("wb") as log:
@@ -158,7 +158,9 @@ def _waited(processes: Sequence[subprocess.Popen[bytes]]) -> list[int]:
     return [process.returncode for process in processes]
 
 
-def _ended(recipe: Recipe, place: RunPlace, folder: Path, codes: Sequence[int]) -> dict[str, Any]:
+def _ended(
+    recipe: Recipe, place: RunPlace, *, folder: Path, codes: Sequence[int]
+) -> dict[str, Any]:
     """The summary of a run in which a rank ended badly; stderr gets the reason."""
     from agentrecipes.training.ranks import GONE
 

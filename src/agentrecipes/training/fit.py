@@ -104,7 +104,7 @@ def trainer(fields: Trainer, *, epochs: int, accumulate: int, callback: L.Callba
     )
 
 
-def fit(made: L.Trainer, module: PolicyModule, batches: Pulled, fields: Trainer) -> None:
+def fit(made: L.Trainer, module: PolicyModule, batches: Pulled, *, fields: Trainer) -> None:
     """Run the epochs. Batches are made in this process: workers would sample stale weights.
 
     Raises:

@@ -90,30 +90,37 @@ class StageRun:
             try:
                 current.collect(collector.iteration(stage, current.position))
             except EngineError:  # nothing of this iteration was trained: the run can go on here
-                self.observer.checkpoint(current.position)
+                self._keep(current.position)
                 raise
             self.module.train()
             yield from (micro for step in current.iteration.steps for micro in step)
 
         def after_epoch() -> bool:
-            self.module.eval()
+            self._rest()
             collected, terms = current.iteration, self.module.report()
-            self.module.refresh()
             current.position = self._advance(current.position, collected, terms)
             self.sampler.engine.load(weights(self.module), current.position.policy_version)
             self.observer.iteration(current.position, collected, current.figures(terms))
             return self._save(current.position, total)
 
         callback = fitting.EpochEnd(after_step=lambda: False, after_epoch=after_epoch)
-        epochs = total - position.iteration
+        left, batches = total - position.iteration, fitting.Pulled(pull, most * steps)
         if self.observer.wants_stop():
             self.observer.checkpoint(position)
-        elif epochs > 0:
-            made = fitting.trainer(
-                fields.trainer, epochs=epochs, accumulate=most, callback=callback
-            )
-            fitting.fit(made, self.module, fitting.Pulled(pull, most * steps), fields.trainer)
+        elif left > 0:
+            made = fitting.trainer(fields.trainer, epochs=left, accumulate=most, callback=callback)
+            fitting.fit(made, self.module, batches, fields=fields.trainer)
         return current.position
+
+    def _keep(self, position: Position) -> None:
+        """Save where the run can go on; not where that takes ranks that know of no trouble."""
+        if self.module.shards is None:
+            self.observer.checkpoint(position)
+
+    def _rest(self) -> None:
+        """Nothing moves the weights for now, and all of them are at hand."""
+        self.module.eval()
+        self.module.refresh()
 
     def _advance(
         self, before: Position, collected: Iteration, terms: Mapping[str, float]
@@ -215,7 +222,7 @@ class StageRun:
 
         callback = fitting.EpochEnd(after_step=after_step, after_epoch=after_epoch)
         made = fitting.trainer(fields.trainer, epochs=blocks, accumulate=own, callback=callback)
-        fitting.fit(made, self.module, fitting.Pulled(pull, size * own), fields.trainer)
+        fitting.fit(made, self.module, fitting.Pulled(pull, size * own), fields=fields.trainer)
         self.module.eval()
         return replace(done.position, iteration=self.module.steps)
 
