@@ -15,6 +15,7 @@ from agentrecipes.errors import (
     RunStopped,
     TaskFailed,
 )
+from agentrecipes.sweeps.storage import StorageLost
 
 ERRORS = [
     AgentRecipesError("tables/runs.parquet: the file is damaged; remove it to go on"),
@@ -24,6 +25,7 @@ ERRORS = [
     TaskFailed("search: no reply within 30 seconds"),
     EngineError("vllm: the server is gone"),
     RunStopped("no_signal: the sampled score 0.01 is below 0.05"),
+    StorageLost("sweeps.db: the study's storage is gone"),
     PluginFailed("the reward 'x' of 'x:X' cannot be imported: ValueError: no"),
 ]
 
@@ -56,5 +58,6 @@ def test_exit_codes_are_the_promised_ones():
         "TaskFailed": 1,
         "EngineError": 1,
         "RunStopped": 1,
+        "StorageLost": 1,
         "PluginFailed": 2,
     }

@@ -26,6 +26,7 @@ KEYS = {  # of the summary; DESIGN's, and what went wrong
     "artifacts": dict,
     "tripwires": list,
     "lost": list,
+    "reused": list,
 }
 EVALUATION = {
     "stage": str,

@@ -38,7 +38,7 @@ def llama(**settings: object):
 
 def logits(network):
     """(steps, rows, V) after ragged prompts and three more tokens, of which one row takes two."""
-    rows = Rows(network.layers, len(PROMPTS), 16, torch.float32)
+    rows = Rows(network.layers, len(PROMPTS), 16, dtype=torch.float32)
     with torch.inference_mode():
         network.prefill(rows, PROMPTS, starts=[0, 0, 0])
         told = []

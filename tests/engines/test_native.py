@@ -78,6 +78,23 @@ def test_a_later_turn_computes_only_what_is_new(engine):
     assert engine.counts.prefilled - before == new
 
 
+def test_attempts_that_said_the_same_go_on_from_the_prompt_that_they_share(engine):
+    turns = [replace(requests()[8], key=("test", n), temperature=0.0) for n in range(4)]
+    other = [replace(requests()[8], key=("test", n)) for n in (4, 5)]
+    for _ in range(3):
+        samples = generate(engine, [*turns, *other])
+        assert len({sample.ids for sample in samples[:4]}) == 1
+        for request, sample in zip([*turns, *other], samples, strict=True):
+            expected = plain_logp(request, sample)
+            torch.testing.assert_close(torch.tensor(sample.logp), expected, **LOGP)
+        # The same is said to all four, so that their next prompts are equal too.
+        turns = [
+            replace(each, ids=(*each.ids, *samples[0].ids, *TOKENIZER("so").input_ids))
+            for each in turns
+        ]
+        other = next_turn(other, samples[4:])
+
+
 def test_an_edited_context_is_computed_anew_and_gives_its_own_numbers(engine):
     turns = requests(4)
     samples = generate(engine, turns)

@@ -23,6 +23,10 @@ TESTS = {  # the first folder or file that a mutant's path starts with: where it
     "training/rows": ("tests/training/test_rows.py",),
     "training/pack": ("tests/training/test_tree.py", "tests/training/test_pack.py"),
     "training/attention": ("tests/training/test_tree.py", "tests/training/test_pack.py"),
+    "training/spans": ("tests/training/test_attention.py", "tests/training/test_tree.py"),
+    "training/blocks": ("tests/training/test_attention.py", "tests/training/test_tree.py"),
+    "training/llama": ("tests/training/test_llama.py",),
+    "training/scoring": ("tests/training/test_module.py", "tests/training/test_pack.py"),
     "training/tree": ("tests/training/test_tree.py",),
     "training/muon": ("tests/training/test_muon.py",),
     "training/critic": ("tests/training/test_critic.py",),
@@ -635,12 +639,15 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "training/module.py",
+        "training/scoring.py",
         (
             "logits = logits / temperature",
             "logits = logits * temperature",
             "temperature upside down",
         ),
+    ),
+    *_in(
+        "training/module.py",
         (
             "update.accumulate * self.trainer.world_size",
             "1 * self.trainer.world_size",

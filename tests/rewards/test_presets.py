@@ -158,7 +158,7 @@ def test_a_length_is_no_problem_of_a_stage_that_scores_nothing(write):
     stages = """\
 stages:
   - {name: imitate, algorithm: sft, demonstrations: scripted, steps: 10}
-  - {name: reinforce, algorithm: grpo, iterations: 10, rollout: {tokens: TOKENS}}
+  - {name: reinforce, algorithm: grpo, iterations: 10, rollout: {tokens: TOKENS, tokens_per_turn: 1024}}
 """
     one = path.read_text().partition("algorithm")[0]
     found = []

@@ -28,7 +28,7 @@ class Layer:
     keys: Tensor
     values: Tensor
 
-    def __init__(self, rows: int, columns: int, dtype: torch.dtype | None = None) -> None:
+    def __init__(self, rows: int, columns: int, *, dtype: torch.dtype | None = None) -> None:
         self.rows, self.columns = rows, columns
         self.dtype = dtype  # None: that of the first states
         self.live = rows  # rows of the next forward pass: the first ones
@@ -89,9 +89,9 @@ class Rows:
     """
 
     def __init__(
-        self, layers: int, rows: int, columns: int, dtype: torch.dtype | None = None
+        self, layers: int, rows: int, columns: int, *, dtype: torch.dtype | None = None
     ) -> None:
-        self.layers = [Layer(rows, columns, dtype) for _ in range(layers)]
+        self.layers = [Layer(rows, columns, dtype=dtype) for _ in range(layers)]
         listed: Any = self.layers
         self.cache = Cache(layers=listed)
         self.valid = torch.zeros((rows, columns), dtype=torch.bool)
@@ -148,18 +148,21 @@ class Rows:
     def spread(self, source: Tensor, columns: int) -> Rows:
         """New rows, row i a copy of row ``source[i]``, with room for `columns` more columns."""
         end = self.used
-        new = Rows(len(self.layers), len(source), end + columns, self.dtype)
+        new = Rows(len(self.layers), len(source), end + columns, dtype=self.dtype)
         new.valid = pad(self.valid[source, :end], (0, columns))
         for layer, old in zip(new.layers, self.layers, strict=True):
             layer.lazy_initialization(old.keys, old.values)
             layer.keys[:, :, :end] = old.keys[source, :, :end]
             layer.values[:, :, :end] = old.values[source, :, :end]
             layer.used = end
+        if self.shared is not None:
+            of = self.shared.of
+            new.shared = Shared(self.shared.prompts, [of[row] for row in source.tolist()])
         return new
 
     def begun(self, source: Sequence[int], columns: int) -> Rows:
         """New rows without a column of their own; row i begins with what row ``source[i]`` is."""
-        new = Rows(len(self.layers), len(source), columns, self.dtype)
+        new = Rows(len(self.layers), len(source), columns, dtype=self.dtype)
         new.valid = new.valid.to(self.valid.device)
         for layer, old in zip(new.layers, self.layers, strict=True):
             layer.lazy_initialization(old.keys, old.values)

@@ -52,7 +52,7 @@ class Shelf:
                     hit[0].flatten()
         sizes = [int(hit[0].valid[hit[1], : hit[0].used].sum()) for hit in found if hit]
         longest = max(sizes, default=0)
-        new = Rows(layers, len(found), longest + columns, self.dtype)
+        new = Rows(layers, len(found), longest + columns, dtype=self.dtype)
         new.shared = shared
         by_call: dict[int, tuple[Rows, list[int], list[int]]] = {}
         for target, hit in enumerate(found):

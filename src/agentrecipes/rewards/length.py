@@ -57,7 +57,7 @@ class Length(Component):
                 f"and the policy can write {most} in a trajectory"
             )
             hint = "Leave `max` out: then it is what tokens_per_turn and max_turns allow."
-            yield Problem("no_effect", "max", found, hint)
+            yield Problem("no_effect", "max", found, hint, severity="warning")
 
     def score(self, view: View) -> float | None:
         """In [-1, 0]; null where tokens are to be counted and there are none, or without `max`."""

@@ -8,10 +8,12 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import optuna
 from optuna.storages import RDBStorage
+from sqlalchemy import NullPool
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from agentrecipes.errors import AgentRecipesError, MissingExtra, Problem, RecipeError
@@ -26,11 +28,13 @@ class StorageLost(AgentRecipesError, ConnectionError):
 
 def opened(url: str, shown: str) -> RDBStorage:
     """The database at an address; `shown` is the address in messages."""
-    wait = {"connect_args": {"timeout": 30}} if url.startswith("sqlite") else {}
+    own: dict[str, Any] = {"connect_args": {"timeout": 30}, "pool_pre_ping": True}
+    if not url.startswith("sqlite"):
+        own = {"poolclass": NullPool}  # a connection ends with its question: none is left open
     try:
         return RDBStorage(
             url,
-            engine_kwargs={"pool_pre_ping": True, **wait},
+            engine_kwargs=own,
             heartbeat_interval=HEARTBEAT_SECONDS,
             grace_period=GRACE_SECONDS,
         )
