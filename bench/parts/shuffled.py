@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -20,10 +20,13 @@ from agentrecipes.records import Batch
 class Shuffled(Component):
     """Trains as `of` does on rewards that say nothing about who earned them.
 
-    Each group keeps its rewards, dealt out again among its attempts.
+    With `within: group` each group keeps its rewards, dealt out again among its attempts; that a
+    group did better than others is still told, and an algorithm whose baseline is not the group's
+    hears it. With `within: batch` rewards are dealt out among all attempts.
     """
 
     of: str = "grpo"  # name of the algorithm
+    within: Literal["group", "batch"] = "group"
     seed: int = 0
 
     @cached_property
@@ -62,8 +65,9 @@ class Shuffled(Component):
     def _dealt(self, batch: Batch) -> Batch:
         random = torch.Generator().manual_seed(self.seed + int(batch.action_tokens))
         order = torch.arange(len(batch.returns))
-        for group in batch.group.unique():
-            own = torch.nonzero(batch.group == group).flatten()
+        groups = batch.group if self.within == "group" else torch.zeros_like(batch.group)
+        for group in groups.unique():
+            own = torch.nonzero(groups == group).flatten()
             order[own] = own[torch.randperm(len(own), generator=random)]
         totals = batch.returns[order]
         last = torch.zeros_like(batch.turn_rewards)  # all of it on each attempt's own last turn

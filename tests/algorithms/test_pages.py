@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import runpy
 import shlex
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from agentrecipes.recipe.load import load
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "algorithms"
-SECTIONS = ["Formula", "Normaliser", "Where it differs", "Fields", "Run"]
+SECTIONS = ["Formula", "Normaliser", "Where it differs", "Learning curve", "Fields", "Run"]
 OWN = [n for n in names("algorithm") if find("algorithm", n).__module__.startswith("agentrecipes.")]
 
 
@@ -54,7 +56,21 @@ def test_a_page_shows_the_fields_and_defaults_of_the_class(name):
 def test_a_page_has_every_section_in_order(name):
     text = page(name)
     assert text.startswith(f"# `{name}`: ")
-    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == SECTIONS
+    wanted = [section for section in SECTIONS if (name, section) != ("sft", "Learning curve")]
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == wanted
+
+
+@pytest.mark.parametrize("name", [name for name in OWN if name != "sft"])
+def test_a_page_tells_the_figures_that_were_stored(name, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "bench")
+    bench = runpy.run_path(str(ROOT / "bench" / "algorithms.py"))
+    kept = json.loads((ROOT / "docs" / "results" / "algorithms.json").read_text("utf-8"))
+    assert bench["sentence"](name, kept[name]) in page(name)
+    [picture] = re.findall(r"\]\((.*\.svg)\)", page(name))
+    assert (PAGES / picture).read_text("utf-8").startswith("<svg")
+    runs = kept[name]["runs"]
+    assert len(runs) >= 3
+    assert bench["verdicts"]({name: kept[name]}) == []
 
 
 @pytest.mark.parametrize("name", OWN)

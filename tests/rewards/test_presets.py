@@ -158,12 +158,14 @@ def test_a_length_is_no_problem_of_a_stage_that_scores_nothing(write):
     stages = """\
 stages:
   - {name: imitate, algorithm: sft, demonstrations: scripted, steps: 10}
-  - {name: reinforce, algorithm: grpo, iterations: 10, rollout: {tokens: TOKENS, tokens_per_turn: 1024}}
+  - {name: reinforce, algorithm: grpo, iterations: 10, rollout: ROLLOUT}
 """
     one = path.read_text().partition("algorithm")[0]
     found = []
     for tokens in ("8192", "2048"):
-        path.write_text(one + stages.replace("TOKENS", tokens))
+        path.write_text(
+            one + stages.replace("ROLLOUT", f"{{tokens: {tokens}, tokens_per_turn: 1024}}")
+        )
         found.append([(problem.code, problem.path) for problem in check(path)[1]])
     assert found == [[], [("no_effect", "rewards[1].max")]]
 
