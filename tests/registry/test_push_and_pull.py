@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from tests.registry.shared_recipe import FILES, finished, stored, written
 
 from agentrecipes.errors import CheckFailed, RecipeError
 from agentrecipes.recipe.load import load
+from agentrecipes.registry.card import sha256_of
 from agentrecipes.registry.fetch import pull, verify
 from agentrecipes.registry.index import find, order, read_index, rebuild
 from agentrecipes.registry.publish import push
@@ -145,3 +148,21 @@ def test_an_object_store_keeps_the_same(tmp_path):
     pull(store, "capitals", tmp_path / "capitals")
     assert load(tmp_path / "capitals" / "capitals.yaml").hash == recipe.hash
     assert rebuild(store) == {"capitals": {"1.2.0": made.sha256}}
+
+
+def test_the_shipped_registry_holds(monkeypatch):
+    monkeypatch.delenv("AGENTRECIPES_REGISTRY", raising=False)
+    store = open_store(None)
+    count, problems = verify(store)
+    assert count >= 1
+    assert problems == []
+
+
+def test_every_registered_recipe_is_the_shipped_one():
+    store = open_store(None)
+    shipped = Path(__file__).parents[2] / "recipes"
+    for name in read_index(store):
+        card = find(store, name).card
+        assert card.results, f"{name} was not measured"
+        text = (shipped / f"{name}.yaml").read_bytes()
+        assert card.files[f"{name}.yaml"].sha256 == sha256_of(text), "raise its version, push again"
