@@ -2,7 +2,7 @@
 # A vLLM server for agentrecipes, one for each machine that samples:
 #   MODEL=/data/models/Qwen/Qwen2.5-7B-Instruct PORT=8000 templates/serve.sh
 # and in the recipe:
-#   rollout: {engine: {name: vllm_server, urls: [http://THIS_MACHINE:8000], folder: /shared/weights, context: 8192}}
+#   rollout: {engine: {name: vllm_server, urls: [http://THIS_MACHINE:8000], folder: /mnt/weights, context: 8192}}
 # Its routes for weights let a caller run code in it: listen only where nobody else can reach it.
 set -eu
 : "${MODEL:?the folder of the model}"

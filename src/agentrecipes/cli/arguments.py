@@ -167,3 +167,15 @@ def find_run(name: str, runs_dir: Path | None) -> Path:
     guess = get_close_matches(name, known, n=1)
     hint = f"Did you mean {guess[0]!r}?" if guess else "See: agentrecipes runs."
     raise _problem("missing_run", f"there is no run {name!r} in {str(runs)!r}", hint)
+
+
+def model_of(run: Path) -> Path:
+    """The folder of a run's model.
+
+    Raises:
+        RecipeError: the run has none yet.
+    """
+    if (run / "model").is_dir():
+        return run / "model"
+    hint = f"A run writes it at its end: agentrecipes run --resume {run}"
+    raise _problem("missing_model", f"the run {run.name!r} has no model", hint)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from agentrecipes.cli.arguments import Json, RunsDir, find_run
+from agentrecipes.cli.arguments import Json, RunsDir, find_run, model_of
 from agentrecipes.cli.output import emit_json, note
 from agentrecipes.errors import AgentRecipesError, Problem, RecipeError
 
@@ -27,15 +27,10 @@ def export(
 ) -> None:
     """Write a run's model, or its adapter, with its tokenizer where transformers loads them."""
     folder = find_run(run, runs_dir)
-    model = folder / "model"
-    if not model.is_dir():
-        raise _refused(
-            "missing_model",
-            f"the run {folder.name!r} has no model",
-            f"A run writes it at its end: agentrecipes run --resume {folder}",
-        )
+    model = model_of(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise _refused("taken", f"{str(target)!r} holds something", "Name a new folder.")
+        message = f"{str(target)!r} holds something"
+        raise RecipeError([Problem("taken", "", message, "Name a new folder.")])
     if merge and not (model / "adapter_config.json").is_file():
         note("the run trained all weights: there is no adapter to merge, the model is copied")
     from agentrecipes.training.export import export_model
@@ -48,7 +43,3 @@ def export(
         emit_json({"dir": str(target), "bytes": count})
     else:
         typer.echo(f"{target}: {count / 2**20:.1f} MiB")
-
-
-def _refused(code: str, message: str, suggestion: str) -> RecipeError:
-    return RecipeError([Problem(code, "", message, suggestion)])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agentrecipes.cli.arguments import Parts, RunsDir, add_parts, find_run
+from agentrecipes.cli.arguments import Parts, RunsDir, add_parts, find_run, model_of
 from agentrecipes.cli.output import note
 from agentrecipes.cli.run import recipe_of
 from agentrecipes.errors import Problem, RecipeError
@@ -102,17 +102,7 @@ def _agent(
 ) -> Agent:
     folder = find_run(run, runs_dir)
     add_parts(parts)
-    if not (folder / "model").is_dir():
-        raise RecipeError(
-            [
-                Problem(
-                    "missing_model",
-                    "",
-                    f"the run {folder.name!r} has no model",
-                    f"A run writes it at its end: agentrecipes run --resume {folder}",
-                )
-            ]
-        )
+    model_of(folder)  # before anything heavy is imported
     recipe = recipe_of(folder, words or [])
     from agentrecipes.serving.agent import Agent
 
