@@ -35,9 +35,8 @@ OURS = [
 @pytest.fixture(scope="module")
 def visitor(commands: Commands, whole: Path) -> Path:
     """A folder with the project's recipes and the runs of somebody who has already run one."""
-    if not (commands.folder / "recipes").exists():
-        shutil.copytree(ROOT / "recipes", commands.folder / "recipes")
-        shutil.copytree(ROOT / "sweeps", commands.folder / "sweeps")
+    for name in ("recipes", "sweeps"):
+        shutil.copytree(ROOT / name, commands.folder / name, dirs_exist_ok=True)
     return commands.folder
 
 
