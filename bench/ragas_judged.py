@@ -11,11 +11,11 @@ HotpotQA, searched and answered by a script that sometimes is wrong; the judge's
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gzip
+import io
 import json
 import re
-import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
@@ -23,6 +23,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from agentrecipes.cli.main import main as main_of_command
 from agentrecipes.components import build
 from agentrecipes.testing.play import Played, play
 
@@ -31,6 +32,7 @@ FOLDER = ROOT / "tests" / "golden" / "ragas"
 NAMES = ("ragas_context_relevance", "ragas_faithfulness")
 RECIPE, TRANSCRIPTS = FOLDER / "recipe.yaml", FOLDER / "transcripts.jsonl"
 SAID, SCORES = FOLDER / "judge.jsonl.gz", FOLDER / "scores.json"
+TOLD = ("id", "parts", "per_turn", "total")  # what is compared; times are not
 MANY, LONGEST = 20, 700  # transcripts; characters of an observation that are kept
 WORD = re.compile(r"\w{4,}")
 
@@ -106,11 +108,15 @@ class Handler(BaseHTTPRequestHandler):
 
 def scored(more: Sequence[str] = ()) -> list[dict[str, Any]]:
     """What ``agentrecipes score`` says of the transcripts."""
-    program = [sys.executable, "-m", "agentrecipes", "score", str(RECIPE), str(TRANSCRIPTS)]
-    done = subprocess.run([*program, *more, "--json"], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    return list(json.loads(done.stdout)["scores"])
+    out = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(out):
+            main_of_command(["score", str(RECIPE), str(TRANSCRIPTS), *more, "--json"])
+    except SystemExit as end:
+        if end.code:
+            raise
+    scores = json.loads(out.getvalue())["scores"]
+    return [{key: each[key] for key in TOLD} for each in scores]
 
 
 def ask(model: str) -> None:
