@@ -125,7 +125,7 @@ def test_the_oracle_calls_something_where_any_call_is_right():
     assert environment.oracle(task)(None).calls == (Call(task.data["functions"][0]["name"], {}),)
     other = cases(dataset={"name": "bfcl", "categories": ["irrelevance"]})
     said = other.oracle(other.tasks("train")[0])(None)
-    assert said == Action("none fits", answer="None of the functions can do that.")
+    assert said == Action("next", answer="none")
 
 
 def codes(**fields: object) -> list[tuple[str, str]]:

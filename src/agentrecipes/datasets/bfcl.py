@@ -28,7 +28,7 @@ class Bfcl(Component):
     """
 
     path: Annotated[Annotated[str, FileName("data")] | None, Field(validate_default=True)] = (
-        None  # a file in BFCL's form with category and ground_truth in each line, or a folder
+        None  # lines in BFCL's form with category, ground_truth and maybe a thought; or a folder
     )
     categories: tuple[str, ...] = ()  # simple_python, live_parallel, ...; none: all that are there
 

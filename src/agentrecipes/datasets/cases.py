@@ -51,7 +51,7 @@ def _task(row: Mapping[str, Any], identity: str, *, split: str, where: str) -> T
     if not isinstance(functions, list) or not all(map(_is_function, functions)):
         raise RecipeError(f"{where}: 'function' is no list of functions with name and parameters")
     messages = _messages(row.get("question"), where)
-    gold = row.get("ground_truth") or []
+    gold, thought = row.get("ground_truth") or [], row.get("thought")
     if not gold and "relevance" not in category:
         raise RecipeError(f"{where}: a case of {category} needs its ground_truth")
     return make(
@@ -60,6 +60,7 @@ def _task(row: Mapping[str, Any], identity: str, *, split: str, where: str) -> T
         category=category,
         functions=functions,
         gold=gold,
+        thought=None if thought is None else str(thought),
     )
 
 
@@ -70,8 +71,12 @@ def make(
     category: str,
     functions: Sequence[Mapping[str, Any]],
     gold: Sequence[Mapping[str, Any]],
+    thought: str | None = None,
 ) -> Task:
-    """A case as a task; `name` is its id and split, a message (role, content)."""
+    """A case as a task; `name` is its id and split, a message (role, content).
+
+    `thought` is what a teacher thought before the gold calls.
+    """
     question = "\n".join(content for role, content in messages if role == "user")
     data = {
         "type": category,
@@ -80,6 +85,7 @@ def make(
         "functions": tuple(functions),
         "ground_truth": tuple(gold),
         "calls": ([_gold_call(one, functions) for one in gold],) if gold else (),
+        **({} if thought is None else {"thought": thought}),
     }
     return Task(name[0], name[1], question, (), data)
 
@@ -107,7 +113,9 @@ def _gold_call(wanted: Mapping[str, Any], functions: Sequence[Mapping[str, Any]]
     An argument whose first value is "" is left out, unless the function needs it.
     """
     [(name, accepted)] = wanted.items()
-    about = next((one["parameters"] for one in functions if one["name"] == name), {})
+    about: Mapping[str, Any] = next(
+        (one["parameters"] for one in functions if one["name"] == name), {}
+    )
     needed = about.get("required", ())
     arguments = {}
     for key, own in accepted.items():

@@ -21,7 +21,7 @@ from agentrecipes.protocols.pythonic import written
 from agentrecipes.records import Action, Call, Message, Task
 
 PARALLEL = {"name": "pythonic", "calls_per_turn": 16, "answers": "plain", "tools": "json"}
-NO_CALL = "None of the functions can do that."
+NO_CALL = "none"
 TYPES: Mapping[str, str | None] = {  # BFCL's own types → JSON Schema's; None: any value
     "dict": "object",
     "float": "number",
@@ -105,7 +105,8 @@ class Bfcl(Component):
         calls = tuple(_gold(task))
         if not calls and task.type.endswith("_relevance"):
             calls = (Call(str(task.data["functions"][0]["name"]), {}),)
-        say = Action("next", calls) if calls else Action("none fits", answer=NO_CALL)
+        thought = str(task.data.get("thought", "next"))
+        say = Action(thought, calls) if calls else Action(thought, answer=NO_CALL)
         return lambda observation: say
 
     def random(self, task: Task, seed: int) -> Agent:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -25,6 +25,7 @@ class Tiny(Component):
     heads: Annotated[int, Field(ge=1)] = 2  # each 32 wide
     mlp: Annotated[int, Field(ge=1)] = 192
     init: Annotated[float, Field(gt=0.0)] = 0.08  # standard deviation of every matrix
+    words: Literal["prose", "code"] = "prose"  # code: brackets, quotes and commas stand alone
 
     @model_validator(mode="after")
     def _fits(self) -> Tiny:
@@ -71,9 +72,11 @@ class Tiny(Component):
 
     def tokenizer(self) -> PreTrainedTokenizerFast:
         """Whole words of the generated world, bytes for everything else."""
-        from agentrecipes.datasets.knowledge import vocabulary
-        from agentrecipes.models.words import word_tokenizer
+        from agentrecipes.datasets.knowledge import code_vocabulary, vocabulary
+        from agentrecipes.models.words import CODE, word_tokenizer
 
+        if self.words == "code":
+            return word_tokenizer(code_vocabulary(), LONGEST, cut=CODE)
         return word_tokenizer(vocabulary(), LONGEST)
 
     def parameter_groups(self, model: PreTrainedModel) -> list[dict[str, Any]]:

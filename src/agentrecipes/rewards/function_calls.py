@@ -76,18 +76,18 @@ def _accepts(
     )
 
 
-def _value(value: Any, schema: Document, accepted: Sequence[Any]) -> bool:
+def _value(given: Any, schema: Document, accepted: Sequence[Any]) -> bool:
     """Whether an argument has the described type and an accepted value."""
-    kind = schema["type"]
+    kind: str = schema["type"]
     inner = schema.get("items", {}).get("type") if kind in LISTS else None
     expected, nested = TYPES.get(kind), TYPES.get(inner or "")
     if expected is None or (kind in LISTS and nested is None):
         return False
-    if kind == "float" and type(value) is int:
-        value = float(value)
+    value: Any = float(given) if kind == "float" and type(given) is int else given
     told = _told_type(accepted)
-    if type(value) is not expected:  # a variable's name where another type is described
-        return type(value) is told and value in accepted
+    found: type = type(value)
+    if found is not expected:  # a variable's name where another type is described
+        return found is told and value in accepted
     if nested is not None and not _items(value, nested, accepted):
         return False
     if told not in (None, expected):
