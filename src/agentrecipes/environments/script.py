@@ -60,7 +60,11 @@ class Script:
         self._turns = 0  # turns of searching that were read
 
     def __call__(self, observation: str | None) -> Action:
-        if self._asked and self._missed(observation or "") and self._happens(self._faults.backtrack):
+        if (
+            self._asked
+            and self._missed(observation or "")
+            and self._happens(self._faults.backtrack)
+        ):
             self._asked = []
             return Action("again", (Call("backtrack", {}),))
         if self._asked:

@@ -103,7 +103,9 @@ class Search(Component):
         if self.prompt is not None:
             content = self.prompt.replace(QUESTION, question)
         elif self._dataset.spoken and self.system is None:
-            content = f"{self.protocol.system(('search', *self.context.tools))}\nQuestion: {question}"
+            content = (
+                f"{self.protocol.system(('search', *self.context.tools))}\nQuestion: {question}"
+            )
         else:
             content = question
         return (*opening, Message("user", content))

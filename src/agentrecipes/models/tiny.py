@@ -36,7 +36,7 @@ class Tiny(Component):
 
     @property
     def vocabulary(self) -> list[str]:
-        """Words of the generated world, then its own: each alone, after a blank, after a newline."""
+        """Words of the generated world, then its own: alone, after a blank, after a newline."""
         from agentrecipes.datasets.knowledge import vocabulary
 
         own = [lead + word for word in self.words for lead in LEADS]

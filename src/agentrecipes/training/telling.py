@@ -36,9 +36,7 @@ def demonstration_rows(told: Demonstration, chat: Chat, *, number: int, role: Ro
     return [each.row(number) for each in (*done, row)]
 
 
-def _pieces(
-    told: Demonstration, turn: int, *, chat: Chat, role: Role
-) -> tuple[Labelled, Labelled]:
+def _pieces(told: Demonstration, turn: int, *, chat: Chat, role: Role) -> tuple[Labelled, Labelled]:
     """The ids of a turn's action and of what it drew, each with their sources."""
     action, observation = told.turns[turn]
     last = turn == len(told.turns) - 1
