@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator
 
 from agentrecipes.components import Component, component, suggest
 from agentrecipes.datasets.reading import SPLITS, common_fields, read
+from agentrecipes.datasets.shipped import folder
 from agentrecipes.recipe.lines import passages
 from agentrecipes.records import Passage, Task
 
@@ -29,7 +29,7 @@ class Sample(Component):
     @classmethod
     def _is_shipped(cls, value: str) -> str:
         suffix = "_corpus.jsonl.gz"
-        known = [path.name.removesuffix(suffix) for path in _folder().glob(f"*{suffix}")]
+        known = [path.name.removesuffix(suffix) for path in folder().glob(f"*{suffix}")]
         if value not in known:
             raise ValueError(f"no sample is called {value!r}. {suggest(value, known)}")
         return value
@@ -45,16 +45,9 @@ class Sample(Component):
 
     def corpus(self, split: str) -> Sequence[Passage]:
         """The paragraphs that came with all the questions, gold ones and distractors."""
-        return passages(_folder() / f"{self.set_}_corpus.jsonl.gz")
+        return passages(folder() / f"{self.set_}_corpus.jsonl.gz")
 
 
 @lru_cache(maxsize=8)
 def _tasks(name: str) -> Mapping[str, tuple[Task, ...]]:
-    return read([_folder() / f"{name}.jsonl.gz"])
-
-
-def _folder() -> Path:
-    """Where the samples are: inside an installed package, or beside the recipes of a checkout."""
-    package = Path(__file__).parents[1]
-    installed = package / "_recipes" / "data"
-    return installed if installed.is_dir() else package.parents[1] / "recipes" / "data"
+    return read([folder() / f"{name}.jsonl.gz"])
