@@ -74,4 +74,3 @@ class Sample(Component):
 @lru_cache(maxsize=8)
 def _tasks(name: str) -> Mapping[str, tuple[Task, ...]]:
     return read([folder() / f"{name}.jsonl.gz"])
-

@@ -15,7 +15,9 @@ from pathlib import Path
 from agentrecipes.errors import MissingExtra
 
 START_SECONDS = 120.0  # sympy alone takes seconds to import
-PATIENCE = 4.0  # times the limit in CPU time: a machine with other work, or a step that no limit ends
+PATIENCE = (
+    4.0  # times the limit in CPU time: a machine with other work, or a step that no limit ends
+)
 WORKER = Path(__file__).with_name("equivalence_worker.py")
 
 
