@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Source(IntEnum):
     """Who wrote a token. Every mask comes from this label, never from searching for tags."""
 
-    PROMPT = 0  # the opening messages, chat template included
+    PROMPT = 0  # the opening messages, chat template included; all of an edited context
     POLICY = 1  # sampled by the policy
     OBSERVATION = 2  # the environment's answer
     TEMPLATE = 3  # what the chat template puts between messages

@@ -13,6 +13,8 @@ from agentrecipes.components import Component, PartOf, component
 from agentrecipes.datasets.protocol import Dataset
 from agentrecipes.environments.callers import drawer, follower
 from agentrecipes.environments.calling import Desk, Limits
+from agentrecipes.environments.context import Context, context_problems, wandering
+from agentrecipes.environments.halting import Halting, halting_problems
 from agentrecipes.environments.prompt import QUESTION, Text, prompt_problems
 from agentrecipes.environments.protocol import Agent, OnInvalid, Outcome
 from agentrecipes.errors import Problem
@@ -37,6 +39,8 @@ class Tools(Component):
     protocol: Annotated[Any, PartOf("protocol"), Field(validate_default=True)] = "hermes"
     max_turns: Annotated[int, Field(ge=1)] = 5
     on_invalid: OnInvalid = OnInvalid()
+    context: Context = Context()  # which turns the policy goes on seeing
+    halting: Halting = Halting()  # when an answer counts
     limits: Limits = Limits()  # of one call
     instructions: Literal["system", "user", "none"] = "system"  # where the protocol's stand
     system: Text | None = None  # text, or a file; stands before the instructions
@@ -45,6 +49,8 @@ class Tools(Component):
     def rules(self, stage: Any) -> Iterable[Problem]:
         """A prompt has a place for the question, and the protocol can call every tool."""
         yield from prompt_problems(self.prompt)
+        yield from context_problems(self)
+        yield from halting_problems(self)
         named = [str(tool.schema["name"]) for tool in self.tools]
         twice = sorted({name for name in named if named.count(name) > 1})
         if twice:
@@ -85,7 +91,7 @@ class Tools(Component):
     def messages(self, question: str) -> tuple[Message, ...]:
         """The opening messages: instructions and question."""
         protocol: ActionProtocol = self.protocol
-        schemas = [tool.schema for tool in self._by_name.values()]
+        schemas = [*(tool.schema for tool in self._by_name.values()), *self.context.tools]
         told = "" if self.instructions == "none" else protocol.system(schemas)
         content = question.strip()
         if self.prompt is not None:
@@ -104,7 +110,8 @@ class Tools(Component):
     def random(self, task: Task, seed: int) -> Agent:
         """Calls tools with words of the question and of what it was shown, and answers with one."""
         schemas = [tool.schema for tool in self._by_name.values()]
-        return drawer(task, schemas, Random(derive(seed, "random", task.id)))
+        random = Random(derive(seed, "random", task.id))
+        return wandering(self, drawer(task, schemas, random), random)
 
     @property
     def _dataset(self) -> Dataset:

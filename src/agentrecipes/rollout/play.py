@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from agentrecipes.environments.protocol import Environment, Episode, Outcome
+from agentrecipes.environments.stepping import Past
 from agentrecipes.errors import TaskFailed
 from agentrecipes.records import Action, Call, Stop, Task
 from agentrecipes.rewards.protocol import View
@@ -72,9 +73,8 @@ async def _act(
             return
         text = said if isinstance(said, str) else environment.protocol.write(said)
         action = environment.protocol.parse(text)
-        invalid = sum(not one.valid for one in script.actions)
-        turn = len(script.actions)
-        decision = await decide(environment, episode, action=action, turn=turn, invalid=invalid)
+        past = Past(tuple(script.actions))
+        decision = await decide(environment, episode, action=action, past=past)
         script.add(text, action, decision)
 
 

@@ -43,7 +43,8 @@ class Weighing:
         """The row of a demonstration with its weights; `row` holds those of its turns."""
         own = np.where(row.action_mask, row.weight, 0.0)
         if self.balance is None:
-            weight = np.where(row.sources == Source.POLICY, own, self.observation_weight)
+            others = self.observation_weight * (row.weight > 0)  # none on what is shown again
+            weight = np.where(row.sources == Source.POLICY, own, others)
             return replace(row, weight=weight.astype(np.float32))
         shares = [(self.balance, own * thought), (1.0 - self.balance, own * ~thought)]
         found = [(share, part / part.sum()) for share, part in shares if part.sum() > 0]
