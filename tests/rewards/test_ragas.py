@@ -199,5 +199,7 @@ def test_the_shipped_judgement_tells_transcripts_apart_and_says_what_it_does_not
         assert values[None] == 4
         assert set(values) >= {0.0, 0.5, 1.0, None}
     said = gzip.decompress((SHIPPED / "judge.jsonl.gz").read_bytes()).decode().splitlines()
-    unreadable = [reply for line in said if not (reply := json.loads(line)["reply"]).startswith("{")]
+    unreadable = [
+        reply for line in said if not (reply := json.loads(line)["reply"]).startswith("{")
+    ]
     assert len(unreadable) == 9

@@ -61,9 +61,7 @@ def test_a_backtrack_starts_a_row_without_the_turn_that_it_takes_back():
         # the same without the wall; what was sampled above is not trained on again
         f"{opening} {first} 271 268 {NOTE} [263] [264] [268]",
     ]
-    assert trajectory.policy_tokens == sum(
-        row.action_mask.sum() for row in rows(trajectory.turns)
-    )
+    assert trajectory.policy_tokens == sum(row.action_mask.sum() for row in rows(trajectory.turns))
 
 
 def test_a_summary_stands_for_all_turns_before_it_and_rows_go_on_after_it():
