@@ -168,17 +168,24 @@ def write(page: Path, name: str, rows: Sequence[dict[str, Any]], extra: Sequence
     Raises:
         SystemExit: the page has no such marks.
     """
+    command = " ".join(["python", f"bench/{name}.py", *sys.argv[1:]])
+    put(page, name, f"{machine()}; `{command}`\n\n{table(rows, extra)}")
+    found = {"command": command, "machine": machine(), "rows": list(rows)}
+    results = page.parent / "results" / f"{name}.json"
+    results.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def put(page: Path, name: str, made: str) -> None:
+    """Put what was made for `name` between its marks on the page.
+
+    Raises:
+        SystemExit: the page has no such marks.
+    """
     text, (start, end) = page.read_text(), (f"<!-- {name} -->\n", f"<!-- end of {name} -->")
     if start not in text or end not in text:
         raise SystemExit(f"{page}: no lines {start.strip()} and {end}. Add them where to write.")
     before, _, rest = text.partition(start)
-    after = rest.partition(end)[2]
-    command = " ".join(["python", f"bench/{name}.py", *sys.argv[1:]])
-    made = f"{machine()}; `{command}`\n\n{table(rows, extra)}"
-    page.write_text(f"{before}{start}{made}{end}{after}")
-    found = {"command": command, "machine": machine(), "rows": list(rows)}
-    results = page.parent / "results" / f"{name}.json"
-    results.write_text(json.dumps(found, indent=1) + "\n")
+    page.write_text(f"{before}{start}{made}{end}{rest.partition(end)[2]}")
 
 
 def table(rows: Sequence[dict[str, Any]], extra: Sequence[str]) -> str:
