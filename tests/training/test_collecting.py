@@ -43,7 +43,8 @@ def test_masked_trajectories_count_and_dropped_ones_do_not(tmp_path, missing):
 
 
 def test_every_action_token_has_its_advantage_and_a_trajectory_their_mean(tmp_path):
-    made, fields, _ = collector(tmp_path, "stages.reinforce.algorithm.name=ppo", "rewards=[spread]")
+    words = ("stages.reinforce.algorithm.name=ppo", "stages.reinforce.algorithm.gamma=0.5")
+    made, fields, _ = collector(tmp_path, *words, "rewards=[spread]")
     iteration = made.iteration(fields, Position())
     several = 0
     for each, mean, by_turn in zip(
@@ -56,7 +57,7 @@ def test_every_action_token_has_its_advantage_and_a_trajectory_their_mean(tmp_pa
         tokens = [value for own in by_turn.values() for value in own]
         several += len(set(tokens)) > 1
         torch.testing.assert_close(sum(tokens) / len(tokens), mean, **FLOAT32)
-    assert several  # a critic's advantages differ from token to token
+    assert several  # gamma makes a token's advantage smaller the earlier it is
 
 
 def test_rows_without_advantage_are_left_out_and_still_count(tmp_path):

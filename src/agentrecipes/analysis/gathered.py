@@ -62,11 +62,13 @@ def current(runs_dir: Path, table: str, *, limits: Limits | None = None) -> list
     root = runs_dir.resolve()
     if not root.is_dir():
         return []
+    limits = limits or Limits()
     found = _folders(root, table)
     copies = _copies(root, table, found)
     copied = {folder for copy in copies for folder in copy.folders}
-    worth, again = _worth_it(root, found, copies, limits or Limits())
-    if worth and (copy := _gathered(root, table, {name: found[name] for name in worth}, limits)):
+    worth, again = _worth_it(root, found, copies, limits=limits)
+    folders = {name: found[name] for name in worth}
+    if worth and (copy := _gathered(root, table, folders, limits=limits)):
         copies = [copy] if again else [*copies, copy]
         copied |= copy.folders.keys()
         _tidy(root, table, keep=copies)
@@ -136,7 +138,7 @@ def _holds(copy: Copy, found: Mapping[str, int]) -> bool:
 
 
 def _worth_it(
-    root: Path, found: Mapping[str, int], copies: Collection[Copy], limits: Limits
+    root: Path, found: Mapping[str, int], copies: Collection[Copy], *, limits: Limits
 ) -> tuple[list[str], bool]:
     """The folders to copy now, in order, and whether those of all copies are among them."""
     held = {folder for copy in copies for folder in copy.folders}
@@ -167,14 +169,12 @@ def _sizes(folder: str) -> Sizes:
     return found
 
 
-def _gathered(
-    root: Path, table: str, folders: Mapping[str, int], limits: Limits | None
-) -> Copy | None:
+def _gathered(root: Path, table: str, folders: Mapping[str, int], *, limits: Limits) -> Copy | None:
     """A copy of the folders' files; None where they are too large, or nothing can be written."""
     try:
         sizes = {folder: (changed, _sizes(folder)) for folder, changed in folders.items()}
         total = sum(size for _, files in sizes.values() for _, size, _ in files)
-        return _written(root, table, sizes) if total <= (limits or Limits()).most_bytes else None
+        return _written(root, table, sizes) if total <= limits.most_bytes else None
     except OSError:
         return None
 
