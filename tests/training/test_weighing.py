@@ -98,7 +98,10 @@ def test_a_plain_weighing_has_no_thoughts_and_keeps_the_turns_weights(chat):
 
 def loss_of(chat, demonstrations, *, balance, logps):
     """The loss of `sft` where thoughts and all else have these log-probabilities."""
-    weighing, sft = Weighing(balance=balance), build("algorithm", {"name": "sft", "balance": balance})
+    weighing, sft = (
+        Weighing(balance=balance),
+        build("algorithm", {"name": "sft", "balance": balance}),
+    )
     halves = Weighing(balance=0.5)  # finds the thoughts, whatever they weigh
     rows, found = [], []
     for number, each in enumerate(demonstrations):

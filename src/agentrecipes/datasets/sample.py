@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator
@@ -13,7 +14,6 @@ from agentrecipes.datasets.reading import SPLITS, common_fields, read
 from agentrecipes.datasets.shipped import folder
 from agentrecipes.recipe.lines import passages
 from agentrecipes.records import Passage, Task
-
 
 SETS = {  # the set → the reward that measures it
     "hotpotqa": "exact_match",
