@@ -262,7 +262,7 @@ class Batch:
     # observations came before the turn, -1 beyond a trajectory's turns; or (0,)
     segment: Tensor = field(
         default_factory=_absent
-    )  # (B, T) int8 of a balanced demonstration's tokens: 1 thought, 2 the rest, 0 neither; or (0,)
+    )  # (B, T) int8 of what is balanced by its segments: 1 thought, 2 the rest, 0 neither; or (0,)
     part_returns: Tensor = field(
         default_factory=_absent
     )  # (N, P) each reward by itself, before its weight; or (0,)

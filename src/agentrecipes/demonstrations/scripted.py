@@ -34,8 +34,8 @@ MIX = {  # share of a type; longer questions are harder to imitate
 class Scripted(Component):
     """Follows a task's plan with faults, so that imitation alone cannot be perfect.
 
-    A task without a plan is played by the environment's oracle, faultlessly: on real questions it
-    searches for the supporting titles, then answers.
+    A task without a plan is played by the environment's oracle: on real questions it searches for
+    the supporting titles, then answers; a share `random` of such episodes is played at random.
 
     With the defaults, half of the demonstrations end correct where three queries fit a turn, and
     43 % where one does. A reward can select what they show rarely, and revives nothing that they
@@ -54,6 +54,7 @@ class Scripted(Component):
     one_query: Share = 0.30  # only the first of several pending queries is asked
     backtrack: Share = 0.0  # a step that did not find what was asked for is taken back
     summary: Share = 0.0  # what was found is summed up before the next query
+    random: Share = 0.0  # of tasks without a plan: played by the environment's random agent
 
     def rules(self, stage: Any) -> Iterable[Problem]:
         """Only a stack can be edited."""
@@ -127,9 +128,10 @@ class Scripted(Component):
         return await written(environment, episode, self._script(environment, episode.task, seed))
 
     def _script(self, environment: Environment, task: Task, seed: int) -> Agent:
-        """The plan with faults; where a task has no plan, the environment's oracle."""
+        """The plan with faults; where a task has no plan, the environment's oracle or random."""
         if "plan" not in task.data:
-            return environment.oracle(task)
+            at_random = Random(derive(seed, "played at random")).random() < self.random
+            return environment.random(task, seed) if at_random else environment.oracle(task)
         queries = int(getattr(environment.protocol, "queries_per_turn", 1))
         return Script(task, queries, faults=self._faults(), random=Random(seed))
 

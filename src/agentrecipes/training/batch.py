@@ -130,6 +130,7 @@ def collected_batch(rows: Sequence[Row], scored: Sequence[Scored], kl_coefficien
         turn_state=turn_states([each.trajectory for each in scored], width),
         part_returns=part_returns(scored),
         part_weights=tuple(scored[0].weights.values()) if scored else (),
+        segment=padded([row.segment for row in rows], 0) if len(rows[0].segment) else ABSENT,
         **denominators(rows)._asdict(),
     )
 
