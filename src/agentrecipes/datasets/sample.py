@@ -15,7 +15,6 @@ from agentrecipes.datasets.shipped import folder
 from agentrecipes.recipe.lines import passages
 from agentrecipes.records import Passage, Task
 
-
 SETS = {  # the set → the reward that measures it
     "hotpotqa": "exact_match",
     "gsm8k": "math_equal",
