@@ -18,7 +18,7 @@ from agentrecipes.recipe.load import load
 from agentrecipes.records import Message, Task
 from agentrecipes.rollout.chat import Chat
 from agentrecipes.training.batch import read_batch
-from agentrecipes.training.reading import demonstration_row
+from agentrecipes.training.telling import demonstration_rows
 from agentrecipes.training.weighing import Weighing, thought_mask
 from tolerances import FLOAT32
 
@@ -39,7 +39,8 @@ def told(*turns: str, weights=None):
 
 
 def row_of(demonstration, chat):
-    return demonstration_row(demonstration, chat, number=0, role="inline")
+    [row] = demonstration_rows(demonstration, chat, number=0, role="inline")
+    return row
 
 
 def weights(weighing, demonstration, chat):
@@ -104,7 +105,7 @@ def loss_of(chat, demonstrations, *, balance, logps):
     halves = Weighing(balance=0.5)  # finds the thoughts, whatever they weigh
     rows, found = [], []
     for number, each in enumerate(demonstrations):
-        row = demonstration_row(each, chat, number=number, role="inline")
+        [row] = demonstration_rows(each, chat, number=number, role="inline")
         rows.append(weighing.weighted(row, weighing.thoughts(row, each, chat)))
         found.append(np.where(halves.thoughts(row, each, chat), *logps))
     batch = read_batch(rows)
@@ -144,7 +145,7 @@ def learned_case(chat):
     told_all = [told(FIRST, SECOND), told("<think> a b c d </think> e"), told("d e f")]
     rows, logps = [], []
     for number, each in enumerate(told_all):
-        row = demonstration_row(each, chat, number=number, role="inline")
+        [row] = demonstration_rows(each, chat, number=number, role="inline")
         thought = weighing.thoughts(row, each, chat)
         rows.append(weighing.weighted(row, thought))
         logps.append(np.where(thought, -1.0, -3.0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -118,6 +119,7 @@ def episode(stage: Stage, task: Task, *, make: Make, seed: int) -> dict[str, Any
             )
         ],
         "error": played.error or None,
+        "outcomes": dict(Counter(each for turn in played.outcomes for each in turn)),
     }
 
 
@@ -136,6 +138,12 @@ def shown(told: list[dict[str, Any]], mean_total: float | None) -> str:
     parts = list(dict.fromkeys(name for one in told for name in one["parts"]))
     rows = ([*(one[key] for key in columns), *(one["parts"].get(p) for p in parts)] for one in told)
     lines.append(table((*columns, *parts), rows))
+    calls: Counter[str] = Counter()
+    for one in told:
+        calls.update(one["outcomes"])
+        lines += [f"{one['task']} failed: {one['error']}"] if one["error"] else []
+    if calls:
+        lines.append(f"calls: {', '.join(f'{n} {name}' for name, n in sorted(calls.items()))}")
     return "\n".join([*lines, f"mean total {figure(mean_total)}"])
 
 

@@ -89,11 +89,9 @@ def shape_of(model: Any) -> Shape:
 
 
 def _tiny(model: Any) -> Shape:
-    from agentrecipes.datasets.knowledge import vocabulary
-
     return Shape(
         source="the recipe's fields",
-        vocabulary=SPECIALS_AND_BYTES + sum(len(word.encode()) > 1 for word in vocabulary()),
+        vocabulary=SPECIALS_AND_BYTES + sum(len(word.encode()) > 1 for word in model.vocabulary),
         width=model.width,
         layers=model.layers,
         mlp=model.mlp,
