@@ -99,6 +99,8 @@ class ToolResult:
     text: str = ""
     passages: tuple[Passage, ...] = ()  # where the tool is a search
     error: str | None = None
+    # what became of the call, as an environment counts it: result, error, raised, late, cut, ...
+    outcome: str = field(default="result", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,7 @@ class Turn:
     engine_seconds: float
     tool_seconds: float
     policy_versions: tuple[int, ...] = ()  # by action token, where new weights came in between
+    outcomes: tuple[str, ...] = ()  # what became of each call, where the environment says it
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -54,14 +55,13 @@ def _task(row: Mapping[str, Any], identity: str, *, split: str, where: str) -> T
     gold, thought = row.get("ground_truth") or [], row.get("thought")
     if not gold and "relevance" not in category:
         raise RecipeError(f"{where}: a case of {category} needs its ground_truth")
-    return make(
-        (identity, split),
-        messages,
-        category=category,
-        functions=functions,
-        gold=gold,
-        thought=None if thought is None else str(thought),
-    )
+    task = make((identity, split), messages, category=category, functions=functions, gold=gold)
+    return task if thought is None else thinking(task, str(thought))
+
+
+def thinking(task: Task, thought: str) -> Task:
+    """The task with what a teacher thought before the gold calls."""
+    return replace(task, data={**task.data, "thought": thought})
 
 
 def make(
@@ -71,12 +71,8 @@ def make(
     category: str,
     functions: Sequence[Mapping[str, Any]],
     gold: Sequence[Mapping[str, Any]],
-    thought: str | None = None,
 ) -> Task:
-    """A case as a task; `name` is its id and split, a message (role, content).
-
-    `thought` is what a teacher thought before the gold calls.
-    """
+    """A case as a task; `name` is its id and split, a message (role, content)."""
     question = "\n".join(content for role, content in messages if role == "user")
     data = {
         "type": category,
@@ -85,7 +81,6 @@ def make(
         "functions": tuple(functions),
         "ground_truth": tuple(gold),
         "calls": ([_gold_call(one, functions) for one in gold],) if gold else (),
-        **({} if thought is None else {"thought": thought}),
     }
     return Task(name[0], name[1], question, (), data)
 

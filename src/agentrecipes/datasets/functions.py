@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from agentrecipes.components import Component, component
-from agentrecipes.datasets.cases import make
+from agentrecipes.datasets.cases import make, thinking
 from agentrecipes.datasets.knowledge import NAMES, RELATIONS
 from agentrecipes.numerics.streams import derive
 from agentrecipes.records import Passage, Task
@@ -84,14 +84,14 @@ def _case(name: tuple[str, str], kind: Kind, ramble: int, random: Random) -> Tas
     written = " ; ".join(", ".join(f"{k}={v}" for k, v in one.items()) for one in asked)
     question = f"{' '.join(map(_signature, shown))}. {written}"
     gold = [{function: {key: [one[key]] for key in arguments}} for one in asked]
-    return make(
+    task = make(
         name,
         [("user", question)],
         category=kind,
         functions=[_document(one) for one in shown],
         gold=[] if kind == "irrelevance" else gold,
-        thought=_thought(shown, function, arguments, random=random, ramble=ramble),
     )
+    return thinking(task, _thought(shown, function, arguments, random=random, ramble=ramble))
 
 
 def _functions(count: int, random: Random) -> list[Described]:

@@ -54,7 +54,5 @@ def _replies(path: Path, changed: int) -> Mapping[str, str]:
             raise RecipeError(f"{where}: no recorded reply: {wanted}")
         reply = str(row["reply"])
         if found.setdefault(prompt_hash(str(row["prompt"])), reply) != reply:
-            raise RecipeError(
-                f"{where}: this prompt has two different replies; keep one of them"
-            )
+            raise RecipeError(f"{where}: this prompt has two different replies; keep one of them")
     return found

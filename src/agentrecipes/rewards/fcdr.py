@@ -45,7 +45,7 @@ class Fcdr(Component):
         if "irrelevance" in str(data["category"]):
             return float(not calls and view.answer is not None)
         names = {str(one["name"]) for one in data["functions"]}
-        thought = view.actions[-1].partition("</think>")[0] if view.actions else ""
+        thought = view.actions[-1].rpartition("</think>")[0] if view.actions else ""
         for check in CHECKS[: CHECKS.index(self.through) + 1]:
             passed: bool | None = bool(calls)
             if check == "tools":

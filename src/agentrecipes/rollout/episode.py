@@ -140,6 +140,7 @@ class Run:
             engine_seconds=drawn.seconds,
             tool_seconds=decision.seconds,
             policy_versions=drawn.policy_versions,
+            outcomes=decision.outcome.calls,
         )
         self.turns.append(turn)
         if self._on_turn is not None:

@@ -35,7 +35,7 @@ Trouble = Callable[[int], Troubled]
 
 
 class JudgeSuite:
-    """Fixture: ``judge``. Set `prompts` where it answers some prompts alone, as a recording does."""
+    """Fixture: ``judge``. Set `prompts` where it answers only some, as a recording does."""
 
     prompts: Sequence[str] = ("Is Rome old?", "Is it far?", "What is 2 + 2?")
 
@@ -78,8 +78,12 @@ class JudgeSuite:
         # nobody could answer so late: what comes was kept
         late = Occasion("again", cache=tmp_path / "kept", deadline=time.monotonic() - 1.0)
         again = self.judged(judge, late)
-        assert [(one.reply, one.value) for one in again] == [(one.reply, one.value) for one in first]
-        assert [one.cached for one in (*first, *again)] == [False] * len(first) + [True] * len(again)
+        assert [(one.reply, one.value) for one in again] == [
+            (one.reply, one.value) for one in first
+        ]
+        assert [one.cached for one in (*first, *again)] == [False] * len(first) + [True] * len(
+            again
+        )
 
     def test_a_recording_of_it_replies_the_same(self, judge: Any, tmp_path: Path) -> None:
         first = self.judged(judge, Occasion("first", cache=tmp_path / "kept"))
