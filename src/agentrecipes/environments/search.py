@@ -11,6 +11,8 @@ from pydantic import Field
 
 from agentrecipes.components import Component, PartOf, component
 from agentrecipes.datasets.protocol import Dataset
+from agentrecipes.environments.context import Context, context_problems, wandering
+from agentrecipes.environments.halting import Halting, halting_problems
 from agentrecipes.environments.prompt import QUESTION, Text, prompt_problems, told_answers
 from agentrecipes.environments.protocol import Agent, OnInvalid, Outcome
 from agentrecipes.environments.renaming import Renaming
@@ -37,15 +39,18 @@ class Search(Component):
     protocol: Annotated[Any, PartOf("protocol"), Field(validate_default=True)] = "search_tags"
     max_turns: Annotated[int, Field(ge=1)] = 5
     on_invalid: OnInvalid = OnInvalid()
-    on_failure: Literal["stop", "error"] = (
-        "stop"  # of the retriever: end with tool_error, or show the error and go on
-    )
+    context: Context = Context()  # which turns the policy goes on seeing
+    halting: Halting = Halting()  # when an answer counts
+    # of the retriever: the trajectory ends with tool_error, or is shown the error and goes on
+    on_failure: Literal["stop", "error"] = "stop"
     system: Text | None = None  # a system message: text, or a file
     prompt: Text | None = None  # the user message with {question}, or a file; null: see `messages`
 
     def rules(self, stage: Any) -> Iterable[Problem]:
         """A prompt must have a place for the question, and there must be something to search in."""
         yield from prompt_problems(self.prompt)
+        yield from context_problems(self)
+        yield from halting_problems(self)
         yield from told_answers(self, self._dataset)
         yield from getattr(self.retriever, "rules_of_corpus", tuple)()
         if not getattr(self.dataset, "has_corpus", True) and self.retriever_lacks_corpus:
@@ -103,7 +108,9 @@ class Search(Component):
         if self.prompt is not None:
             content = self.prompt.replace(QUESTION, question)
         elif self._dataset.spoken and self.system is None:
-            content = f"{self.protocol.system(('search',))}\nQuestion: {question}"
+            content = (
+                f"{self.protocol.system(('search', *self.context.tools))}\nQuestion: {question}"
+            )
         else:
             content = question
         return (*opening, Message("user", content))
@@ -118,7 +125,8 @@ class Search(Component):
 
     def random(self, task: Task, seed: int) -> Agent:
         """Searches and answers with words of the question and of what it was shown."""
-        return guesser(task, self.symbols, Random(derive(seed, "random", task.id)))
+        random = Random(derive(seed, "random", task.id))
+        return wandering(self, guesser(task, self.symbols, random), random)
 
     @property
     def _dataset(self) -> Dataset:
