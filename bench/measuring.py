@@ -176,18 +176,27 @@ def write(page: Path, name: str, rows: Sequence[dict[str, Any]], extra: Sequence
     Raises:
         SystemExit: the page has no marks that say where.
     """
-    text, (start, end) = page.read_text(), (f"<!-- {name} -->\n", f"<!-- end of {name} -->")
-    if start not in text or end not in text:
-        raise SystemExit(f"{page}: no lines {start.strip()} and {end}. Add them where to write.")
     made = " ".join(["python", f"bench/{name}.py", *sys.argv[1:]])
     results = page.parent / "results" / f"{name}.json"
     kept = json.loads(results.read_text())["rows"] if results.exists() else []
     kept = {key(each): each for each in kept}
     kept |= {key(each): {**each, "command": made, "machine": machine()} for each in rows}
     every = [kept[which] for which in sorted(kept)]
+    put(page, name, table(every, extra))
     results.write_text(json.dumps({"rows": every}, indent=1) + "\n")
+
+
+def put(page: Path, name: str, made: str) -> None:
+    """Put what was made for `name` between its marks on the page.
+
+    Raises:
+        SystemExit: the page has no such marks.
+    """
+    text, (start, end) = page.read_text(), (f"<!-- {name} -->\n", f"<!-- end of {name} -->")
+    if start not in text or end not in text:
+        raise SystemExit(f"{page}: no lines {start.strip()} and {end}. Add them where to write.")
     before, _, rest = text.partition(start)
-    page.write_text(f"{before}{start}{table(every, extra)}{end}{rest.partition(end)[2]}")
+    page.write_text(f"{before}{start}{made}{end}{rest.partition(end)[2]}")
 
 
 def key(found: dict[str, Any]) -> tuple[Any, ...]:

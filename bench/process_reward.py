@@ -33,7 +33,7 @@ Made by `python bench/process_reward.py --seeds 7 0 1`; all runs:
 that answers is worth 1, right or wrong, after one look-up or after two; half of the demonstrations
 stop after one. With `{name: progress, of: gold, scope: turn}` beside the outcome, the turn whose
 observation shows the gold answer earns 1 more. *Shown* is the share of 100 sampled trajectories on dev
-that saw the gold answer, before and after 15 iterations of `turn_grpo`; *answered* is the outcome.
+that saw the gold answer, before and after 25 iterations of PPO; *answered* is the outcome.
 
 | rewards | seed | shown before | shown after | answered after | s |
 | --- | --- | --- | --- | --- | --- |"""

@@ -69,7 +69,9 @@ def words(text: str) -> set[str]:
 
 def reply(prompt: str) -> str:
     """What a judge says that counts words; of a question with many of them, nothing of use."""
-    asked: Mapping[str, Any] = json.loads(prompt.rpartition("\ninput: ")[2].rpartition("\nOutput")[0])
+    asked: Mapping[str, Any] = json.loads(
+        prompt.rpartition("\ninput: ")[2].rpartition("\nOutput")[0]
+    )
     question = asked.get("user_input", asked.get("question", ""))
     if len(words(question)) > 14:
         return "That is a long question. As far as I can tell, the context is of some use."

@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 from pydantic import ValidationError
+from tests.tolerances import FLOAT64
 
 from agentrecipes.components import build
 from agentrecipes.environments.context import Context, context_of, wandering
@@ -18,7 +19,6 @@ from agentrecipes.errors import TaskFailed
 from agentrecipes.records import Action, Call, Message
 from agentrecipes.rollout.play import play, texts
 from agentrecipes.testing.suites import EnvironmentSuite
-from tests.tolerances import FLOAT64
 
 SEARCH = Action("t", (Call("search", {"query": "q"}),))
 BACKTRACK = Action("t", (Call("backtrack", {}),))
@@ -90,13 +90,13 @@ def test_a_field_without_effect_is_refused(fields, said):
         Context(**fields)
 
 
-def drawn(world, *actions, logp=()):
+def drawn(world, *actions: Action, logp=()):
     """What the last of `actions` draws after the others."""
 
-    async def last():
+    async def last() -> Outcome:
         episode = world.open(world.tasks("dev")[0], 0)
         past = Past(tuple(actions[:-1]), tuple(logp))
-        return await step(world, episode, actions[-1], past)
+        return await step(world, episode, actions[-1], past=past)
 
     return asyncio.run(last())
 
@@ -133,9 +133,9 @@ class Painter:
 
 def test_two_that_edit_the_context_do_not_go_together():
     past = Past((SEARCH,))
-    assert asyncio.run(step(environment(context={}), Painter(), SEARCH, past)).context
+    assert asyncio.run(step(environment(context={}), Painter(), SEARCH, past=past)).context
     with pytest.raises(TaskFailed, match=r"context\.policy is 'stack'"):
-        asyncio.run(step(environment(), Painter(), SEARCH, past))
+        asyncio.run(step(environment(), Painter(), SEARCH, past=past))
 
 
 def test_an_environment_without_the_field_shows_all_turns():

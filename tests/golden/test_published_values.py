@@ -49,7 +49,9 @@ WHERE = {
     ),
     "GRPO of 1, 1, 1, 1: 0": f"{ADVANTAGES}::equal_returns_and_one_alone_have_exactly_zero",
     "packed GAE: .25, .5, 1": f"{ADVANTAGES}::packed_gae_has_the_published_values",
-    "packed GAE, from labels": "algorithms/test_by_hand.py::gae_runs_over_action_tokens_as_published",
+    "packed GAE, from labels": (
+        "algorithms/test_by_hand.py::gae_runs_over_action_tokens_as_published"
+    ),
     "step GAE: .8, .5, .2": f"{ADVANTAGES}::step_gae_has_the_published_values",
     "KL, d ±.1: k1, k2, k3": f"{RATIOS}::kl_estimators_have_the_published_values",
     "dual clip: -3, -2": f"{RATIOS}::dual_clip_has_the_published_values",

@@ -1,4 +1,4 @@
-"""Every judge that is shipped holds what every judge must; the local one with a model of its own."""
+"""Every shipped judge holds what every judge must; the local one has a model of its own."""
 
 from __future__ import annotations
 

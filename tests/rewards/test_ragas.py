@@ -184,7 +184,7 @@ class TestWithRagas:
         again = json.loads(capsys.readouterr().out)["scores"]
         kept = json.loads((SHIPPED / "scores.json").read_text())
         assert [{key: one[key] for key in kept[0]} for one in again] == kept
-        problems = Counter(each["problem"] for one in again for each in one["judgements"])
+        problems = Counter(each["problem"] for one in again for each in one.get("judgements", ()))
         # three long questions, each asked for two ratings and for statements
         assert problems["the judge's reply could not be read"] == 9
 
@@ -193,11 +193,13 @@ def test_the_shipped_judgement_tells_transcripts_apart_and_says_what_it_does_not
     kept = json.loads((SHIPPED / "scores.json").read_text())
     lines = (SHIPPED / "transcripts.jsonl").read_text("utf-8").splitlines()
     assert [one["id"] for one in kept] == [json.loads(line)["id"] for line in lines]
-    assert len(set(one["id"] for one in kept)) == 20
-    for name in ("ragas_context_relevance", "ragas_faithfulness"):
-        values = Counter(one["parts"][name] for one in kept)
-        assert values[None] == 4
-        assert set(values) >= {0.0, 0.5, 1.0, None}
+    assert len({one["id"] for one in kept}) == 20
+    relevance = Counter(one["parts"]["ragas_context_relevance"] for one in kept)
+    faithful = Counter(one["parts"]["ragas_faithfulness"] for one in kept)
+    assert set(relevance) == {0.0, 0.5, 1.0, None}
+    assert set(faithful) == {0.0, 1.0, None}
+    # three long questions, and one that was answered without a search
+    assert relevance[None] == faithful[None] == 4
     said = gzip.decompress((SHIPPED / "judge.jsonl.gz").read_bytes()).decode().splitlines()
     unreadable = [
         reply for line in said if not (reply := json.loads(line)["reply"]).startswith("{")

@@ -12,7 +12,7 @@ import typer
 from agentrecipes.cli.arguments import Json, Parts, Profile, RecipeWords, open_recipe
 from agentrecipes.cli.output import emit_json, figure, table
 from agentrecipes.components import suggest
-from agentrecipes.errors import Problem, RecipeError
+from agentrecipes.errors import RecipeError
 from agentrecipes.numerics.streams import derive
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def stage_of(recipe: Recipe, name: str | None) -> Stage:
     wanted, _, iteration = (name or "").partition("@")
     if wanted and wanted not in known:
         hint = suggest(wanted, known)
-        raise RecipeError([Problem("unknown_stage", "", f"no stage is called {wanted!r}", hint)])
+        raise RecipeError.about("unknown_stage", f"no stage is called {wanted!r}", hint)
     if not (iteration or "0").isdecimal():
         raise RecipeError(f"--stage {name}: {iteration!r} is no number of an iteration")
     index = known.index(wanted) if wanted else len(known) - 1

@@ -24,8 +24,8 @@ class Countdown(Component):
     """``Make 65 from the numbers 19, 36, 55, 7``; the types say how many numbers, ``numbers-4``.
 
     Targets are made by an expression of whole numbers, so that every task can be solved; any
-    expression counts that the reward ``countdown`` finds right. Which split a question is in follows
-    from its text. After TinyZero (Pan et al. 2025, https://github.com/Jiayi-Pan/TinyZero).
+    expression counts that the reward ``countdown`` finds right. Which split a question is in
+    follows from its text. After TinyZero (Pan et al. 2025, https://github.com/Jiayi-Pan/TinyZero).
     """
 
     numbers: Annotated[tuple[Annotated[int, Field(ge=2, le=6)], ...], Field(min_length=1)] = (3, 4)

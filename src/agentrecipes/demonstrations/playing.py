@@ -24,7 +24,7 @@ async def written(environment: Environment, episode: Episode, agent: Agent) -> D
     for _ in range(environment.max_turns):
         text = protocol.write(agent(observation))
         action = protocol.parse(text)
-        outcome = await step(environment, episode, action, Past(tuple(actions)))
+        outcome = await step(environment, episode, action, past=Past(tuple(actions)))
         turns.append((text, outcome.observation))
         shown.append(context.shown(actions))
         actions.append(action)

@@ -25,7 +25,9 @@ class Past:
         return sum(not action.valid for action in self.actions)
 
 
-async def step(environment: Environment, episode: Episode, action: Action, past: Past) -> Outcome:
+async def step(
+    environment: Environment, episode: Episode, action: Action, *, past: Past
+) -> Outcome:
     """Carry out a valid action: memory calls here, all others by the episode.
 
     Raises:

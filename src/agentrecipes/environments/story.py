@@ -10,9 +10,10 @@ Z8_HEADER, GLULX_HEADER = 64, 36  # bytes
 BANNER = re.compile(r"^[\s$\\|_/>]+$")  # TextWorld's name in large letters
 AFTER_THE_END = "Would you like to RESTART"
 LONGEST = 120  # characters of a command; interpreters have a buffer for it
-OUTSIDE = set(
-    "save restore restart quit q undo script unscript transcript verify record replay".split()
-)  # commands to the interpreter: they end games and write files
+OUTSIDE = {  # commands to the interpreter: they end games and write files
+    *("save", "restore", "restart", "quit", "q", "undo", "verify", "record", "replay"),
+    *("script", "unscript", "transcript"),
+}
 PROMPT = re.compile(r"\n?>[ \t]*(?:-=[^\n]*)?\s*$")  # the prompt, and the status line after it
 
 

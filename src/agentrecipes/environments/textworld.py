@@ -20,7 +20,6 @@ from agentrecipes.environments.prompt import Text
 from agentrecipes.environments.protocol import Agent, OnInvalid, Outcome
 from agentrecipes.errors import MissingExtra, TaskFailed
 from agentrecipes.numerics.streams import derive
-from agentrecipes.protocols.protocol import ActionProtocol
 from agentrecipes.records import Action, Call, Message, Task, ToolResult
 
 ABOUT = "Says one command to the game, such as go east or take lamp."

@@ -1,7 +1,7 @@
 """Compares mathematical answers with Math-Verify; a program of its own, which may be ended.
 
-It reads lines of JSON ``[gold, answer, seconds]`` and writes ``true`` or ``false`` for each. sympy can take
-for ever, or all memory, over an answer that means to.
+It reads lines of JSON ``[gold, answer, seconds]`` and writes ``true`` or ``false`` for each. sympy
+can take for ever, or all memory, over an answer that means to.
 """
 
 from __future__ import annotations

@@ -20,9 +20,9 @@ class MathVerify(Component):
     r"""1 if the answer equals any gold answer after simplification, else 0; null without gold.
 
     What `math_equal` finds equal is equal. All else is read as LaTeX or as an expression and
-    compared by sympy: ``x + \frac12`` is ``0.5 + x``, ``\sqrt{8}`` is ``2\sqrt2``. Of an answer with
-    ``\boxed{}`` the last box counts. It is done in a process of its own; what takes longer than
-    `seconds` is not equal. Needs Math-Verify (https://github.com/huggingface/Math-Verify).
+    compared by sympy: ``x + \frac12`` is ``0.5 + x``, ``\sqrt{8}`` is ``2\sqrt2``. Of an answer
+    with ``\boxed{}`` the last box counts. It is done in a process of its own; what takes longer
+    than `seconds` is not equal. Needs Math-Verify (https://github.com/huggingface/Math-Verify).
     """
 
     seconds: Annotated[float, Field(gt=0.0)] = 5.0  # of CPU time, for one comparison

@@ -46,7 +46,7 @@ async def decide(
         return Decision(Outcome(observation=reply), Stop.TURNS if last else None)
     started = time.perf_counter()
     try:
-        stepping = step(environment, episode, action, past)
+        stepping = step(environment, episode, action, past=past)
         outcome = await bounded(stepping, "the environment's step")
     except TaskFailed as error:
         seconds = time.perf_counter() - started

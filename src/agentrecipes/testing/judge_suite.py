@@ -35,7 +35,7 @@ Trouble = Callable[[int], Troubled]
 
 
 class JudgeSuite:
-    """Fixture: ``judge``. Set `prompts` where it answers some prompts alone, as a recording does."""
+    """Fixture: ``judge``. Set `prompts` where it answers only some, as a recording does."""
 
     prompts: Sequence[str] = ("Is Rome old?", "Is it far?", "What is 2 + 2?")
 

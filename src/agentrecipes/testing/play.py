@@ -58,7 +58,7 @@ async def drive(environment: Environment, episode: Episode, agent: Agent) -> Pla
             stop = Stop.INVALID
             break
         past = Past(tuple(actions[:-1]))
-        outcome = await step(environment, episode, actions[-1], past)
+        outcome = await step(environment, episode, actions[-1], past=past)
         observation = outcome.observation
         turns.append((text, observation))
         if outcome.done:

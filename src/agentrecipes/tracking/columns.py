@@ -82,6 +82,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "policy_versions": "BIGINT[]",  # by action token, where a turn spans two; else null
         "engine_seconds": "DOUBLE",
         "tool_seconds": "DOUBLE",
+        "advantages": "DOUBLE[]",  # by action token; null where nothing was trained
     },
     "judgements": {
         **_PLACE,

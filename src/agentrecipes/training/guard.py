@@ -21,7 +21,7 @@ from agentrecipes.rollout.chat import Chat
 from agentrecipes.training import ranks
 from agentrecipes.training.batch import cut, read_batch
 from agentrecipes.training.module import PolicyModule
-from agentrecipes.training.reading import demonstration_rows
+from agentrecipes.training.telling import demonstration_rows
 
 
 def oracle_demonstration(environment: Environment, task: Task, seed: int) -> Demonstration:
