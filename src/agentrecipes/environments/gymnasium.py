@@ -219,8 +219,8 @@ def _plain(drawing: str) -> str:
     def marked(match: re.Match[str]) -> str:
         text = match[3]
         for code in reversed(COLOUR.findall(match[1])):
-            opening, closing = MARKS.get(code, "[]")
-            text = f"{opening}{text}{closing}"
+            brackets = MARKS.get(code, "[]")
+            text = f"{brackets[0]}{text}{brackets[1]}"
         return text
 
     lines = COLOURED.sub(marked, drawing).splitlines()
