@@ -26,7 +26,7 @@ COLUMNS = {  # DESIGN, section 10
     "seconds",
     "turns": "run stage iteration split mode task group_id attempt role turn prompt_ids fork "
     "action_ids logp_rollout observation_ids action_text observation_text calls valid turn_total "
-    "policy_version policy_versions engine_seconds tool_seconds",
+    "policy_version policy_versions engine_seconds tool_seconds advantages",
     "evaluations": "stage iteration split mode metric value tasks standard_error by rounds_mean",
 }
 ATTEMPT = ("stage", "iteration", "split", "mode", "group_id", "attempt")
@@ -111,6 +111,10 @@ def test_turns_and_trajectories_and_metrics_tell_the_same(whole):
         assert [turn["turn"] for turn in own] == list(range(row["turns"]))
         assert sum(len(turn["action_ids"]) for turn in own) == row["policy_tokens"]
         assert sum(turn["turn_total"] for turn in own) == pytest.approx(row["total"], abs=1e-12)
+        told = [turn["advantages"] for turn in own]
+        lengths = [len(turn["action_ids"]) for turn in own]
+        train = row["split"] == "train"
+        assert [each and len(each) for each in told] == (lengths if train else [None] * len(own))
     metrics = {
         (row["stage"], row["iteration"], row["name"]): row["value"]
         for row in table(whole, "metrics")

@@ -118,7 +118,9 @@ def made_run(folder: Path, *, seed: int = 7, lift: float = 0.0, tokenizer: bool 
         attempt("t0", 1, total=0.0, answer="Remus"),
         attempt("t1", 0, total=None, stop=Stop.TOOL_ERROR, answer=None),
     ]
-    tables.trajectories(trained, TRAIN, advantage_means=[0.5, -0.5, None])
+    by_turn = {0: [-0.75, -0.5, -0.25], 1: [-0.5, -0.5, -0.5]}  # of the second; mean -0.5
+    means = [0.5, -0.5, None]
+    tables.trajectories(trained, TRAIN, advantage_means=means, advantages=[{}, by_turn, {}])
     tables.trajectories([attempt("test-0", 0), attempt("test-1", 0, answer=HOSTILE)], TEST)
     assert tables.lost == []
     if tokenizer:

@@ -78,9 +78,9 @@ def test_a_fork_tells_its_whole_prompt():
 
 def test_advantages_by_token_are_told_where_the_run_wrote_them():
     with_them = a_turn((0,), (7, 8), advantages=[0.5, None])
-    turns = data(a_trajectory(with_them, a_turn((), (7,))))["trajectories"][0]["turns"]
-    assert turns[0]["advantages"] == [0.5, None]
-    assert "advantages" not in turns[1]
+    shared = a_turn((), (7, 8, 9), advantages=[0.0, 0.0, 0.0])
+    [one] = data(a_trajectory(with_them, shared, a_turn((), (7,))))["trajectories"]
+    assert [turn.get("advantages") for turn in one["turns"]] == [[0.5, None], [0.0], None]
 
 
 def test_without_a_tokenizer_passages_are_texts():

@@ -74,6 +74,14 @@ def test_turns_hold_only_what_is_new_and_the_whole_prompt_after_a_fork(tables, t
     assert [row["policy_versions"] for row in rows] == [None, None, None]
 
 
+def test_turns_hold_the_advantages_of_their_own_tokens(tables, tmp_path):
+    # The first trajectory was trained in both of its turns, the second not at all.
+    by_turn = {0: [0.5, -0.25], 1: [0.75]}
+    tables.trajectories([scored(), scored(attempt=1)], PLACE, advantages=[by_turn, {}])
+    rows = read(tmp_path, "turns")
+    assert [row["advantages"] for row in rows] == [[0.5, -0.25], [0.75], None, None]
+
+
 def test_arguments_that_json_lacks_are_written_as_text(tables, tmp_path):
     odd = turn((1,), (2,), calls=(Call("f", {"x": {1, 2} - {2}, "y": float("1e9")}),))
     tables.trajectories([scored(turns=(odd,))], PLACE)

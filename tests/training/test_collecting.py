@@ -42,6 +42,24 @@ def test_masked_trajectories_count_and_dropped_ones_do_not(tmp_path, missing):
         assert (mean is None) == (each.total is None)
 
 
+def test_every_action_token_has_its_advantage_and_a_trajectory_their_mean(tmp_path):
+    words = ("stages.reinforce.algorithm.name=ppo", "stages.reinforce.algorithm.gamma=0.5")
+    made, fields, _ = collector(tmp_path, *words, "rewards=[spread]")
+    iteration = made.iteration(fields, Position())
+    several = 0
+    for each, mean, by_turn in zip(
+        iteration.scored, iteration.advantage_means, iteration.advantages, strict=True
+    ):
+        turns = each.trajectory.turns
+        assert {turn: len(own) for turn, own in by_turn.items()} == {
+            index: len(turn.action) for index, turn in enumerate(turns)
+        }
+        tokens = [value for own in by_turn.values() for value in own]
+        several += len(set(tokens)) > 1
+        torch.testing.assert_close(sum(tokens) / len(tokens), mean, **FLOAT32)
+    assert several  # gamma makes a token's advantage smaller the earlier it is
+
+
 def test_rows_without_advantage_are_left_out_and_still_count(tmp_path):
     made, fields, _ = collector(tmp_path, *GRPO_STAGE, "rewards=[{name: spread, half: true}]")
     iteration = made.iteration(fields, Position())

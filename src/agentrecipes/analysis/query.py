@@ -6,7 +6,6 @@ The only door to DuckDB. Views: ``runs``, ``recipes`` (one row per dotted path),
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,9 +15,9 @@ from pathlib import Path
 from threading import Timer
 from typing import TYPE_CHECKING, Any
 
+from agentrecipes.analysis import gathered
 from agentrecipes.components import suggest
-from agentrecipes.errors import AgentRecipesError, Problem, RecipeError
-from agentrecipes.tracking import manifest
+from agentrecipes.errors import AgentRecipesError, RecipeError
 from agentrecipes.tracking.columns import COLUMNS
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ def query(
     started = time.perf_counter()
     sql = _sql(sql_or_name)
     for _ in range(TRIES):
-        files = {table: _files(runs_dir, table) for table in _tables(sql)}
+        files = {table: gathered.current(runs_dir, table) for table in _tables(sql)}
         try:
             columns, types, found = _run(sql, files, rows=rows, limit_seconds=limit_seconds)
         except _Vanished:
@@ -97,7 +96,7 @@ def _sql(text: str) -> str:
     if not path.is_file():
         hint = suggest(name, list_queries())
         message = f"no query is called {name!r}"
-        raise RecipeError([Problem("unknown_query", "", message, hint)])
+        raise RecipeError.about("unknown_query", message, hint)
     return path.read_text(encoding="utf-8")
 
 
@@ -123,25 +122,13 @@ def _check(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
 def _refused(reason: str) -> RecipeError:
     text = " ".join(reason.split("\n\n")[0].split())
     hint = "Tables: " + ", ".join(COLUMNS) + "; named queries: " + ", ".join(list_queries()) + "."
-    return RecipeError([Problem("query", "query", text.rstrip("."), hint)])
+    return RecipeError.about("query", text.rstrip("."), hint, path="query")
 
 
 def _tables(sql: str) -> list[str]:
     """The tables that `sql` may speak of; a word in a text or comment costs a look, no more."""
     words = set(re.findall(r"\w+", sql.lower()))
     return [table for table in COLUMNS if table in words]
-
-
-def _files(runs_dir: Path, table: str) -> list[Path]:
-    """The table's current files in every run, in a fixed order; none that lies elsewhere."""
-    root = runs_dir.resolve()
-    if not root.is_dir():
-        return []
-    # Plain text paths: with a thousand runs, pathlib would take longer than the query.
-    folders = sorted(f"{entry.path}/tables/{table}" for entry in os.scandir(root) if entry.is_dir())
-    inside = f"{root}{os.sep}"
-    own = (folder for folder in folders if os.path.realpath(folder).startswith(inside))
-    return [Path(path) for folder in own for path in manifest.current(folder)]
 
 
 @contextmanager

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from agentrecipes.records import Call, Place, Scored, Trajectory, Turn
+
+TokenAdvantages = Mapping[int, Sequence[float]]
+"""Turn → the advantage of each of its action tokens, where it was trained on."""
 
 
 def trajectory(
@@ -31,7 +34,9 @@ def trajectory(
     }
 
 
-def turns(scored: Scored, run: str, place: Place) -> Iterator[dict[str, Any]]:
+def turns(
+    scored: Scored, run: str, place: Place, *, advantages: TokenAdvantages | None = None
+) -> Iterator[dict[str, Any]]:
     """The rows of ``turns`` of one trajectory, in order."""
     key = _key(scored.trajectory, run, place)
     before: Turn | None = None
@@ -48,12 +53,15 @@ def turns(scored: Scored, run: str, place: Place) -> Iterator[dict[str, Any]]:
             "action_text": turn.action_text,
             "observation_text": turn.observation_text,
             "calls": calls_json(turn.calls),
+            "outcomes": turn.outcomes,
             "valid": turn.valid,
+            "reward": turn.reward,
             "turn_total": scored.per_turn[index] if index < len(scored.per_turn) else None,
             "policy_version": turn.policy_version,
             "policy_versions": turn.policy_versions or None,
             "engine_seconds": turn.engine_seconds,
             "tool_seconds": turn.tool_seconds,
+            "advantages": (advantages or {}).get(index),
         }
         before = turn
 

@@ -51,6 +51,7 @@ class Tables:
         place: Place,
         *,
         advantage_means: Sequence[float | None] | None = None,
+        advantages: Sequence[rows.TokenAdvantages] | None = None,
     ) -> None:
         """Write the trajectories, turns and judgements of `place`; they replace what stood there.
 
@@ -64,7 +65,12 @@ class Tables:
             name,
             [rows.trajectory(one, self._run, place, advantage_mean=mean) for one, mean in records],
         )
-        turns = (row for one in scored for row in rows.turns(one, self._run, place))
+        told = advantages if advantages is not None else [{}] * len(scored)
+        turns = (
+            row
+            for one, own in zip(scored, told, strict=True)
+            for row in rows.turns(one, self._run, place, advantages=own)
+        )
         self._write("turns", name, list(turns))
         if judged := [row for one in scored for row in rows.judgements(one, self._run, place)]:
             self._write("judgements", name, judged)

@@ -35,6 +35,7 @@ from agentrecipes.training.module import PolicyModule
 from agentrecipes.training.pack import micro_batches
 from agentrecipes.training.position import Position, Sampler, on_every_rank
 from agentrecipes.training.rows import Row, trajectory_rows
+from agentrecipes.training.weighing import segmented
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -52,6 +53,7 @@ class Iteration:
     advantage_means: tuple[float | None, ...]  # null where nothing was trained
     results: Mapping[str, float]  # task id → mean total, for the curriculum
     refills: tuple[int, ...] = ()  # groups that were collected again, by round
+    advantages: tuple[Mapping[int, list[float]], ...] = ()  # turn → by action token, where trained
 
 
 class Collector:
@@ -81,18 +83,23 @@ class Collector:
         rows = trajectory_rows(
             [each.trajectory for each in kept], whole_groups=stage.algorithm.needs.whole_groups
         )
+        if stage.algorithm.needs.segments:
+            chat = self._sampler.chat
+            rows = segmented(rows, [each.trajectory for each in kept], chat)
         empty = tuple(filled([], step_batches(stage), position.policy_version))
         steps: tuple[tuple[MicroBatch, ...], ...] = ()
         means: list[float | None] = [None] * len(kept)
+        tokens: list[dict[int, list[float]]] = [{} for _ in kept]
         if rows:
             batch, cuts = self._prepare(stage, position, rows=rows, scored=kept)
             steps = self._steps(stage, position, rows=rows, batch=batch, cuts=cuts)
-            means = mean_advantages(batch)
+            means, tokens = mean_advantages(batch), token_advantages(batch)
         wanted = stage.trainer.minibatches * stage.trainer.epochs
         steps += (empty,) * (wanted - len(steps))
-        left = iter(means)
-        advantage_means = tuple(next(left) if joins(each) else None for each in scored)
-        return Iteration(steps, tuple(scored), advantage_means, _results(kept), refills)
+        told = iter(zip(means, tokens, strict=True))
+        pairs = [next(told) if joins(each) else (None, {}) for each in scored]
+        own, by_turn = tuple(mean for mean, _ in pairs), tuple(turns for _, turns in pairs)
+        return Iteration(steps, tuple(scored), own, _results(kept), refills, by_turn)
 
     def _collect(self, stage: Stage, position: Position) -> tuple[list[Scored], tuple[int, ...]]:
         """Groups of attempts; those that the sampling sends away leave for new ones.
@@ -268,6 +275,17 @@ def mean_advantages(batch: Batch) -> list[float | None]:
     counts.index_add_(0, batch.trajectory, batch.action_mask.sum(1).to(counts.dtype))
     pairs = zip(sums.tolist(), counts.tolist(), strict=True)
     return [total / count if count else None for total, count in pairs]
+
+
+def token_advantages(batch: Batch) -> list[dict[int, list[float]]]:
+    """For each trajectory turn → the advantages of its action tokens, in their order."""
+    found: list[dict[int, list[float]]] = [{} for _ in range(len(batch.returns))]
+    whose = batch.trajectory[:, None].expand_as(batch.action_mask)
+    mask = batch.action_mask
+    columns = (each[mask].tolist() for each in (whose, batch.turn_index, batch.advantage))
+    for trajectory, turn, advantage in zip(*columns, strict=True):
+        found[trajectory].setdefault(turn, []).append(advantage)
+    return found
 
 
 def _results(scored: Sequence[Scored]) -> dict[str, float]:

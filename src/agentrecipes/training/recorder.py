@@ -56,7 +56,12 @@ class Recorder:
         """Record the iteration that led to `after`, then evaluate where an evaluation is due."""
         number = after.iteration - 1  # updates that its weights had seen
         place = Place(self.stage, number, "train", "sampled")
-        self.tables.trajectories(collected.scored, place, advantage_means=collected.advantage_means)
+        self.tables.trajectories(
+            collected.scored,
+            place,
+            advantage_means=collected.advantage_means,
+            advantages=collected.advantages or None,
+        )
         again = {"rollout/refilled_groups": float(sum(collected.refills))}
         again["rollout/refill_rounds"] = float(len(collected.refills))
         values = {**rollout_metrics(collected.scored), **again, **figures}

@@ -79,7 +79,8 @@ def _estimate(runs: Sequence[RunTrajectories], longest: int) -> int:
                     len(turn.get(f"{name}_ids") or ()) for name in ("prompt", "observation")
                 ]
                 size += 120 + 5 * sum(min(each, longest) for each in passages)
-                size += 9 * min(len(turn.get("action_ids") or ()), longest)
+                each = 15 if len(set(turn.get("advantages") or ())) > 1 else 9
+                size += each * min(len(turn.get("action_ids") or ()), longest)
     return size
 
 
@@ -151,7 +152,7 @@ class _Encoder:
             "total": _short(turn.get("turn_total")),
             "engine": _short(turn.get("engine_seconds")),
             "tool": _short(turn.get("tool_seconds")),
-            "advantages": self._cut([_short(value) for value in turn.get("advantages") or ()]),
+            "advantages": self._advantages(turn.get("advantages") or ()),
             "fork": fork,
         }
         return {key: value for key, value in told.items() if value or key in ALWAYS}
@@ -175,6 +176,11 @@ class _Encoder:
                 self._ids.append(number)
             numbers.append(self._index[key])
         return self._cut(numbers)
+
+    def _advantages(self, values: Sequence[float | None]) -> list[Any]:
+        """By token; a single one where all tokens of the turn share it."""
+        shown = [_short(value) for value in values]
+        return shown[:1] if len(set(shown)) == 1 else self._cut(shown)
 
     def _cut(self, values: list[Any]) -> list[Any]:
         """The values without their middle, if they are too many; -n stands for n of them."""

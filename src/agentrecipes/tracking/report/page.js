@@ -252,7 +252,8 @@
       const node = make("span", `tok ${isTrained(one) ? "trained" : "sampled"}`, data.pieces[piece]);
       const surprise = turn.surprise?.[at] ?? null;
       node.style.setProperty("--surprise", surprise === null ? 0 : Math.min(1, surprise / 40000).toFixed(2));
-      node.figures = [data.pieces[piece], data.ids[piece], surprise, turn.advantages?.[at], one];
+      const own = turn.advantages?.length === 1 ? turn.advantages[0] : turn.advantages?.[at];
+      node.figures = [data.pieces[piece], data.ids[piece], surprise, own, one];
       body.append(node);
     });
     return body;
