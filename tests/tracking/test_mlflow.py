@@ -20,6 +20,7 @@ from agentrecipes.tracking.mlflow.tracker import MlflowTracker, environment
 from agentrecipes.tracking.protocol import DataInput, NullTracker, RunInfo
 
 PLACE = Place("reinforce", 10, "dev", "sampled")
+PATIENT = {"patience_seconds": 300.0}  # a busy machine takes minutes to make a database
 RECIPE = {"name": "demo", "seed": 7, "stages": [{"name": "reinforce", "note": "x" * 7000}]}
 READER = """
 import json, sys
@@ -105,7 +106,7 @@ def tell_whole(folder):
     (folder / "model" / "weights").write_text("w")
     data = DataInput("world", "d1", "world", "train", 30)
     more = {"profile": "smol", "git": "1234-dirty", "lock_hash": "f00", "datasets": (data,)}
-    tracker = MlflowTracker(folder, traces=2)
+    tracker = MlflowTracker(folder, traces=2, **PATIENT)
     tracker.start(info(folder, "whole", **more))
     for step in range(3):
         tracker.metrics({"reward/total": step / 4, "odd name!": 1.0}, step)
@@ -118,7 +119,7 @@ def tell_whole(folder):
 
 def tell_failed(folder):
     """A run that fails, one of whose artifacts is not there."""
-    tracker = MlflowTracker(folder)
+    tracker = MlflowTracker(folder, **PATIENT)
     tracker.start(info(folder, "failed"))
     tracker.artifact(folder / "nothing")
     tracker.finish("failed")
@@ -128,7 +129,7 @@ def tell_failed(folder):
 
 def tell_long(folder):
     """What a default run of 150 s tells, interrupted at its end."""
-    tracker = MlflowTracker(folder)
+    tracker = MlflowTracker(folder, **PATIENT)
     tracker.start(info(folder, "long"))
     for step in range(100):
         tracker.metrics({f"m/{k}": step / 8 for k in range(40)}, step)
@@ -143,7 +144,7 @@ def tell_registered(folder, run, attempts):
     model = folder / run / "model"
     model.mkdir(parents=True, exist_ok=True)
     (model / "weights").write_text(run)
-    tracker = MlflowTracker(folder, traces=None, registered_as="searcher@best")
+    tracker = MlflowTracker(folder, traces=None, registered_as="searcher@best", **PATIENT)
     tracker.start(info(folder, run))
     said = Judgement("exact_match", "openai m", "Verdict: no", 0.0, seconds=0.25)
     judged = replace(scored("judged"), judgements=(said, replace(said, reply=None, value=None)))
@@ -155,7 +156,7 @@ def tell_registered(folder, run, attempts):
 
 
 def tell_resumed(folder, steps):
-    tracker = MlflowTracker(folder)
+    tracker = MlflowTracker(folder, **PATIENT)
     tracker.start(info(folder, "resumed"))
     for step in steps:
         tracker.metrics({"loss": step / 2}, step)
