@@ -9,7 +9,7 @@ TORCH := 2.13.0
 
 ENGINES := .venv-engines
 
-.PHONY: install install-dev install-engines run test test-engines check mutate kill-test docs smol bench bench-algorithms oracles clean
+.PHONY: install install-dev install-engines install-envs run test test-engines test-envs check mutate kill-test docs smol bench bench-algorithms oracles clean
 
 install: $(VENV)/.installed
 
@@ -51,8 +51,20 @@ $(ENGINES)/.installed: pyproject.toml constraints.txt
 test-engines: $(ENGINES)/.installed
 	OMP_NUM_THREADS=1 $(ENGINES)/bin/python -m pytest -n 0 -m "vllm or deepspeed or quant"
 
+# What the shipped recipes' environments need: TextWorld, Gymnasium, Reasoning Gym, Math-Verify, BFCL.
+# The last goes in alone: it pins other versions of what is here, and its checkers need none of it.
+install-envs: $(VENV)/.envs
+
+$(VENV)/.envs: $(VENV)/.dev
+	$(BIN)/pip install --quiet -e '.[envs]' -c constraints.txt
+	$(BIN)/pip install --quiet --no-deps -c constraints.txt bfcl-eval
+	@touch $@
+
+test-envs: $(VENV)/.envs
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 0 -m envs
+
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 -m "not vllm and not deepspeed and not quant and not gpu and not browser"
+	$(BIN)/python -m pytest -n 2 -m "not vllm and not deepspeed and not quant and not gpu and not browser and not envs"
 	$(BIN)/python -m pytest -m browser
 
 check: $(VENV)/.dev

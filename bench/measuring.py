@@ -105,10 +105,16 @@ def main(
 
     torch.set_num_threads(words.threads)
     wait_for_quiet(force=words.force or words.cpu)
-    rows = (each for shape in shapes(words) for each in measured(shape, words))
-    told_rows = report(rows, lambda each: told(each, *extra), as_json=words.json)
-    if words.write:
-        write(words.write, Path(sys.argv[0]).stem, told_rows, extra)
+    name = Path(sys.argv[0]).stem
+
+    def rows() -> Iterable[dict[str, Any]]:
+        for shape in shapes(words):
+            made = [{**each, "threads": words.threads} for each in measured(shape, words)]
+            if words.write:
+                write(words.write, name, made, extra)
+            yield from made
+
+    report(rows(), lambda each: told(each, *extra), as_json=words.json)
 
 
 def clock(words: argparse.Namespace) -> Callable[[], float]:
@@ -163,16 +169,21 @@ def report(
 
 
 def write(page: Path, name: str, rows: Sequence[dict[str, Any]], extra: Sequence[str]) -> None:
-    """Put the table of the comparison `name` where `page` has its marks, and its rows beside it.
+    """Put rows of the comparison `name` into the table of `page` and into the JSON beside it.
+
+    They take the place of earlier ones of the same shape; the others stay.
 
     Raises:
-        SystemExit: the page has no such marks.
+        SystemExit: the page has no marks that say where.
     """
-    command = " ".join(["python", f"bench/{name}.py", *sys.argv[1:]])
-    put(page, name, f"{machine()}; `{command}`\n\n{table(rows, extra)}")
-    found = {"command": command, "machine": machine(), "rows": list(rows)}
+    made = " ".join(["python", f"bench/{name}.py", *sys.argv[1:]])
     results = page.parent / "results" / f"{name}.json"
-    results.write_text(json.dumps(found, indent=1) + "\n")
+    kept = json.loads(results.read_text())["rows"] if results.exists() else []
+    kept = {key(each): each for each in kept}
+    kept |= {key(each): {**each, "command": made, "machine": machine()} for each in rows}
+    every = [kept[which] for which in sorted(kept)]
+    put(page, name, table(every, extra))
+    results.write_text(json.dumps({"rows": every}, indent=1) + "\n")
 
 
 def put(page: Path, name: str, made: str) -> None:
@@ -188,17 +199,32 @@ def put(page: Path, name: str, made: str) -> None:
     page.write_text(f"{before}{start}{made}{end}{rest.partition(end)[2]}")
 
 
+def key(found: dict[str, Any]) -> tuple[Any, ...]:
+    """What tells a row from the others of its comparison, in the order of a table."""
+    shape = tuple(found[name] for name in ("group", "prompt", "completion", "prompts"))
+    way = str(found.get("head") or found.get("path"))
+    return (found["threads"], list(SIZES).index(found["model"]), shape[0] == 1, *shape, way)
+
+
 def table(rows: Sequence[dict[str, Any]], extra: Sequence[str]) -> str:
-    """The rows as a Markdown table."""
-    heads = ["model", "P, C, G, prompts", "ours s", "TRL s", "ratio", "95 %", *extra]
+    """The rows as a Markdown table; bytes in MB."""
+    heads = ["threads", "model", "P, C, G, prompts", "ours s", "TRL s", "ratio", "95 %", *extra]
     lines = [heads, ["---"] * len(heads)]
     for each in rows:
         wide = "" if each["low"] is None else "{low:.2f} to {high:.2f}".format(**each)
         size = "{prompt}, {completion}, {group}, {prompts}".format(**each)
         figures = ["{ours_seconds:.3f}", "{trl_seconds:.3f}", "{ratio:.2f}"]
-        more = [f"{each[k]:.3g}" if isinstance(each[k], float) else str(each[k]) for k in extra]
-        lines.append([each["model"], size, *(f.format(**each) for f in figures), wide, *more])
+        more = [shown(name, each[name]) for name in extra]
+        told = [str(each["threads"]), each["model"], size]
+        lines.append([*told, *(f.format(**each) for f in figures), wide, *more])
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def shown(name: str, value: Any) -> str:
+    """A cell of the table."""
+    if name.endswith("_bytes"):
+        return f"{value / 1e6:.0f} MB"
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def machine() -> str:

@@ -15,5 +15,5 @@ export VLLM_SERVER_DEV_MODE=1 VLLM_USE_V2_MODEL_RUNNER=0 VLLM_NO_USAGE_STATS=1
 exec python -m vllm.entrypoints.openai.api_server --enable-scale-out --host "$HOST" --port "$PORT" \
   --model "$MODEL" --dtype "$DTYPE" --max-model-len "$CONTEXT" --tensor-parallel-size "$GPUS" \
   --generation-config vllm --logprobs-mode processed_logits \
-  --logits-processors agentrecipes.engines.vllm_draw:CounterDraw \
-  --worker-extension-cls agentrecipes.engines.vllm_worker.Weights "$@"
+  --logits-processors agentrecipes.engines.vllm_runtime.draw:CounterDraw \
+  --worker-extension-cls agentrecipes.engines.vllm_runtime.worker.Weights "$@"

@@ -61,6 +61,11 @@ class RecipeError(AgentRecipesError, ValueError):
         self.problems = tuple(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
+    @classmethod
+    def about(cls, code: str, message: str, suggestion: str = "", *, path: str = "") -> RecipeError:
+        """The error of one problem."""
+        return cls([Problem(code, path, message, suggestion)])
+
     def __reduce__(self) -> tuple[type[RecipeError], tuple[tuple[Problem, ...]]]:
         return type(self), (self.problems,)
 

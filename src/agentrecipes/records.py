@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Source(IntEnum):
     """Who wrote a token. Every mask comes from this label, never from searching for tags."""
 
-    PROMPT = 0  # the opening messages, chat template included
+    PROMPT = 0  # the opening messages, chat template included; all of an edited context
     POLICY = 1  # sampled by the policy
     OBSERVATION = 2  # the environment's answer
     TEMPLATE = 3  # what the chat template puts between messages
@@ -99,6 +99,8 @@ class ToolResult:
     text: str = ""
     passages: tuple[Passage, ...] = ()  # where the tool is a search
     error: str | None = None
+    # what became of the call, as an environment counts it: result, error, raised, late, cut, ...
+    outcome: str = field(default="result", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,7 @@ class Turn:
     engine_seconds: float
     tool_seconds: float
     policy_versions: tuple[int, ...] = ()  # by action token, where new weights came in between
+    outcomes: tuple[str, ...] = ()  # what became of each call, where the environment says it
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +265,7 @@ class Batch:
     # observations came before the turn, -1 beyond a trajectory's turns; or (0,)
     segment: Tensor = field(
         default_factory=_absent
-    )  # (B, T) int8 of a balanced demonstration's tokens: 1 thought, 2 the rest, 0 neither; or (0,)
+    )  # (B, T) int8 of what is balanced by its segments: 1 thought, 2 the rest, 0 neither; or (0,)
     part_returns: Tensor = field(
         default_factory=_absent
     )  # (N, P) each reward by itself, before its weight; or (0,)

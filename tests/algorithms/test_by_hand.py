@@ -87,6 +87,23 @@ def test_rft_is_the_mean_over_the_tokens_of_successes():
     assert not infinite["gradient"].any()
 
 
+def test_balanced_rft_weighs_each_success_and_its_two_segments_alike():
+    # Two successes of three. The first: thoughts -1, -2, calls -3; share .25:
+    # .25 · 1.5 + .75 · 3 = 2.625. The second has no thought: its mean, 2. Their mean: 2.3125.
+    logp = np.array([[-1.0, -2.0, -3.0], [-9.0, -9.0, -9.0], [-1.0, -3.0, 0.0]])
+    segment = np.array([[1, 1, 2], [1, 2, 2], [2, 2, 0]])
+    arrays = {"logp": logp, "action_mask": segment > 0, "segment": segment}
+    arrays["returns"] = np.array([1.0, 0.0, 1.0])
+    found = evaluate_algorithm({"name": "rft", "balance": 0.25}, arrays)
+    np.testing.assert_allclose(found["loss"], 2.3125, **FLOAT64)
+    # -∂L/∂logp: .25 / 2 / 2 on each thought of the first, .75 / 2 on its call, 1 / 2 / 2.
+    expected = [[-0.0625, -0.0625, -0.375], [0, 0, 0], [-0.25, -0.25, 0]]
+    np.testing.assert_allclose(found["gradient"], expected, **FLOAT64)
+    del arrays["segment"]
+    with pytest.raises(ValueError, match="needs every token's segment"):
+        evaluate_algorithm({"name": "rft", "balance": 0.25}, arrays)
+
+
 def test_ppo_adds_half_the_squared_value_error():
     # R = A + V_old = 1 + .5, 1 − .5, −2 + 0 = 1.5, .5, −2. V = 1.5, 2.5, −1: errors 0, 2, 1; the
     # clip of 1 moves the second V to .5 (error 0, the larger counts) and no other.

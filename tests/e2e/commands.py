@@ -35,7 +35,7 @@ class Command:
     pid: int = 0
     code: int | None = None
     over: threading.Event = field(default_factory=threading.Event)
-    patience: float = PATIENCE_SECONDS  # processes of its own import everything again
+    patience: float = field(default_factory=lambda: PATIENCE_SECONDS)
 
     @property
     def out(self) -> str:

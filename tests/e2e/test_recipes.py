@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -33,7 +34,13 @@ def test_every_recipe_has_a_form_that_runs_anywhere():
     assert {path for path, _ in starts()} == set(FOLDER.glob("*.yaml"))
 
 
-@pytest.mark.parametrize(("path", "profile"), starts(), ids=lambda x: getattr(x, "stem", x))
+def case(path: Path, profile: str | None) -> Any:
+    """A case, marked by the extras that the recipe requires."""
+    marks = [getattr(pytest.mark, extra) for extra in load(path, profile=profile).fields.requires]
+    return pytest.param(path, profile, marks=marks, id=f"{path.stem}-{profile}")
+
+
+@pytest.mark.parametrize(("path", "profile"), [case(*start) for start in starts()])
 def test_a_recipe_starts_and_ends_with_a_model(tmp_path, path, profile):
     recipe = load(path, SMALL, profile=profile)
     summary = run(experiment(recipe, tmp_path / "run"))

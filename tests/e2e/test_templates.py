@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentrecipes.engines import vllm_process, vllm_setup
+from agentrecipes.engines.vllm_runtime import process, setup
 from agentrecipes.engines.vllm_server import VllmServer
 from agentrecipes.models.tiny import Tiny
 from agentrecipes.recipe.load import load
@@ -71,9 +71,9 @@ def test_a_server_of_ones_own_is_started_as_the_engine_starts_its_own(tmp_path):
     assert words[-2:] == ["--api-key", "k"]
     part, folder = Tiny(layers=1), tmp_path / "model"
     model = part.build(0)
-    vllm_setup.write_folder(model, part.tokenizer(), folder)
-    arguments = vllm_setup.arguments(VllmServer(context=512), model, folder)
-    own = vllm_process.command(arguments, host="127.0.0.1", port=8123)[1:]
+    setup.write_folder(model, part.tokenizer(), folder)
+    arguments = setup.arguments(VllmServer(context=512), model, folder)
+    own = process.command(arguments, host="127.0.0.1", port=8123)[1:]
     for flag in (
         "-m",
         "--host",
@@ -90,7 +90,7 @@ def test_a_server_of_ones_own_is_started_as_the_engine_starts_its_own(tmp_path):
     text = (TEMPLATES / "serve.sh").read_text(encoding="utf-8")
     for name in ("VLLM_SERVER_DEV_MODE=1", "VLLM_USE_V2_MODEL_RUNNER=0"):
         assert name in text
-        assert name in vllm_process.shown(arguments, 8123)
+        assert name in process.shown(arguments, 8123)
 
 
 def test_a_server_without_a_model_is_asked_for_one(tmp_path):

@@ -9,14 +9,14 @@ import torch
 from ragged import MODEL, TOKENIZER, generate, next_turn, plain_logp, requests, start
 from vllm_cases import GAP, gap, moved
 
-from agentrecipes.engines import vllm_setup
 from agentrecipes.engines.protocol import Sample
 from agentrecipes.engines.vllm import Vllm
+from agentrecipes.engines.vllm_runtime import setup
 from agentrecipes.errors import EngineError
 
 pytestmark = [
     pytest.mark.vllm,
-    pytest.mark.skipif(vllm_setup.installed() is None, reason="vLLM is not installed"),
+    pytest.mark.skipif(setup.installed() is None, reason="vLLM is not installed"),
     pytest.mark.filterwarnings("ignore"),  # vLLM's own
     pytest.mark.timeout(900),
 ]
@@ -101,7 +101,7 @@ def test_weights_of_another_model_are_refused_and_the_old_ones_stay(engine, faul
 
 
 def test_it_is_built_anew_after_an_update_that_failed(engine):
-    engine._do(lambda: vllm_setup.shut_down(engine._engine))
+    engine._do(lambda: setup.shut_down(engine._engine))
     engine.load(MODEL.state_dict().items(), version=5)
     turns = requests(4)
     samples = generate(engine, turns)

@@ -9,14 +9,14 @@ import torch
 from ragged import MODEL, PART, TOKENIZER, generate, next_turn, plain_logp, requests, start
 from vllm_cases import GAP, gap
 
-from agentrecipes.engines import vllm_setup
 from agentrecipes.engines.protocol import Sample
+from agentrecipes.engines.vllm_runtime import setup
 from agentrecipes.engines.vllm_server import VllmServer
 from agentrecipes.errors import EngineError
 
 pytestmark = [
     pytest.mark.vllm,
-    pytest.mark.skipif(vllm_setup.installed() is None, reason="vLLM is not installed"),
+    pytest.mark.skipif(setup.installed() is None, reason="vLLM is not installed"),
     pytest.mark.timeout(1200),
 ]
 

@@ -7,13 +7,13 @@ import torch
 from ragged import MODEL, TOKENIZER, generate, requests, start
 from vllm_cases import GAP, gap, moved
 
-from agentrecipes.engines import vllm_setup
 from agentrecipes.engines.vllm import Vllm
+from agentrecipes.engines.vllm_runtime import setup
 from agentrecipes.errors import EngineError
 
 pytestmark = [
     pytest.mark.vllm,
-    pytest.mark.skipif(vllm_setup.installed() is None, reason="vLLM is not installed"),
+    pytest.mark.skipif(setup.installed() is None, reason="vLLM is not installed"),
     pytest.mark.timeout(900),
 ]
 UPDATES = 10

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,8 @@ from agentrecipes.environments.callers import drawer
 from agentrecipes.environments.calling import Desk, Limits
 from agentrecipes.errors import RecipeError, TaskFailed
 from agentrecipes.records import Action, Call, Stop, Task, ToolResult
+from agentrecipes.rollout.play import play as play_texts
+from agentrecipes.rollout.play import texts
 from agentrecipes.testing.play import play
 from agentrecipes.testing.suites import EnvironmentSuite
 from agentrecipes.tools.schema import faults
@@ -247,3 +250,144 @@ def test_calls_that_are_no_list_of_turns_are_the_data_s_fault(calls):
 def test_a_task_without_calls_or_gold_answers_can_still_be_played():
     say = tools().oracle(Task("t", "train", "Q?"))
     assert say(None) == Action("done", answer="unknown")
+
+
+class Changing(Component):
+    """Is described in another way each time that somebody asks."""
+
+    asked: list[int] = Field(default_factory=list)
+
+    @property
+    def schema(self) -> Any:
+        self.asked.append(1)
+        return {"name": "changing", "description": f"the {len(self.asked)}th", "parameters": {}}
+
+    async def call(self, arguments):
+        return ToolResult(Call("changing", {}), "done")
+
+
+def test_what_becomes_of_a_call_has_a_name():
+    told = {"odd": Odd().schema, "changing": {"name": "changing"}}
+    desk = Desk({"odd": Odd(), "changing": Changing()}, Limits(seconds=0.05, characters=9), told)
+    calls = {
+        "result": odd("fine"),
+        "error": odd("error"),
+        "raised": odd("key"),
+        "late": odd("fine", seconds=60),
+        "cut": odd("huge"),
+        "unknown_tool": Call("od", {}),
+        "wrong_arguments": odd("fine", more=1),
+        "changed": Call("changing", {}),
+    }
+    results = answers(*calls.values(), desk=desk)
+    assert [result.outcome for result in results] == list(calls)
+    assert results[-1].error == "the tool is no longer what it was said to be, and was not called"
+
+
+class Counting(Component):
+    """Counts the calls of an episode; `log` has those that are open."""
+
+    log: list[str] = Field(default_factory=list)
+    broken: bool = False  # cannot be closed
+
+    @property
+    def schemas(self) -> Any:
+        return [{"name": "count", "description": "Counts.", "parameters": {"properties": {}}}]
+
+    def session(self, task, seed):
+        self.log.append(task.id)
+        return Counted(self, task.id)
+
+
+class Counted:
+    def __init__(self, part: Counting, name: str) -> None:
+        self.part, self.name, self.calls = part, name, 0
+        self.schema = part.schemas[0]
+        self.tools = [self]
+
+    async def call(self, arguments):
+        self.calls += 1
+        return ToolResult(Call("count", {}), str(self.calls))
+
+    async def close(self):
+        self.part.log.remove(self.name)
+        if self.part.broken:
+            raise OSError("stuck")
+
+
+COUNT = Action(calls=(Call("count", {}),))
+
+
+def counting(**fields: object) -> tuple[Any, Counting]:
+    part = Counting(**fields)
+    return tools(tools=["calculator", part], call_rewards={"result": 0.25, "error": -0.5}), part
+
+
+def test_each_episode_has_tools_of_its_own_and_closes_them():
+    environment, part = counting()
+    first, second = (environment.open(task, 0) for task in environment.tasks("dev")[:2])
+
+    async def both() -> list[str]:
+        steps = [await one.step(COUNT) for one in (first, second, first)]
+        open_then = list(part.log)
+        await first.close()
+        await second.close()
+        return [*(step.observation.split()[1] for step in steps), *open_then, *part.log]
+
+    assert asyncio.run(both()) == ["1", "1", "2", "dev-0", "dev-1"]
+    assert '"count"' in first.messages[0].content
+
+
+def test_a_turn_is_paid_for_what_its_calls_came_to():
+    environment, _ = counting()
+    episode = environment.open(environment.tasks("dev")[0], 0)
+    calls = (*COUNT.calls, Call("count", {"x": 1}), *COUNT.calls)
+    outcome = asyncio.run(episode.step(Action(calls=calls)))
+    assert outcome.calls == ("result", "wrong_arguments", "result")
+    assert outcome.reward == 0.25 + 0.25 - 0.5 == 0.0
+    assert asyncio.run(episode.step(COUNT)).reward == 0.25
+
+
+def test_the_environment_s_own_reward_reaches_the_return_turn_by_turn():
+    environment, _ = counting()
+    task = environment.tasks("dev")[0]
+    said = ['<tool_call>{"name": "count", "arguments": {}}</tool_call>'] * 2
+    played = play_texts(environment, task, agent=texts([*said, "<answer> 3 </answer>"]))
+    assert played.outcomes == (("result",), ("result",), ())
+    part = build("reward", "environment")
+    assert part.score(played.view) == [0.25, 0.25, 0.0]
+    assert part.score(replace(played.view, rewards=None)) is None
+
+
+def test_a_tool_that_cannot_be_closed_fails_its_own_episode_alone():
+    environment, part = counting(broken=True)
+    done = play_texts(environment, environment.tasks("dev")[0], agent=texts([]))
+    assert (done.stop, part.log) == (Stop.TOOL_ERROR, [])
+    assert done.error == "a tool could not be closed: stuck"
+
+
+def test_two_sources_of_one_name_are_refused_when_the_first_episode_opens():
+    environment = tools(tools=[Counting(), Counting()])
+    with pytest.raises(RecipeError, match="two tools have one name, of count, count"):
+        environment.open(environment.tasks("dev")[0], 0)
+
+
+class Dice(Component):
+    """Never says the same twice."""
+
+    rolls: list[int] = Field(default_factory=list)
+
+    @property
+    def schema(self) -> Any:
+        return {**build("tool", "calculator").schema}
+
+    async def call(self, arguments):
+        self.rolls.append(1)
+        return ToolResult(Call("calculator", {}), str(len(self.rolls)))
+
+
+def test_the_suite_finds_an_environment_that_answers_differently_for_one_seed():
+    suite = TestHermes()
+    suite.played = 2
+    with pytest.raises(AssertionError):
+        suite.test_the_same_task_and_seed_give_the_same_episode(tools(tools=[Dice()]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import time
 
 import pytest
@@ -105,17 +106,20 @@ def test_a_recording_replays_what_another_judge_kept(tmp_path):
         live = ask(judge(heard, cache=str(tmp_path / "kept")), ["a", "bb"], number)
     file = tmp_path / "judge.jsonl"
     file.write_text("".join(each.read_text() for each in (tmp_path / "kept").glob("*/*.json")))
-    recorded = build("judge", {"name": "recorded", "path": str(file)})
-    again = ask(recorded, ["a", "bb", "ccc"], number)
-    assert [one.value for one in again] == [one.value for one in live] + [None]
-    assert again[2].problem == "the recording has no reply to this prompt"
+    packed = tmp_path / "judge.jsonl.gz"
+    packed.write_bytes(gzip.compress(file.read_bytes()))
+    for path in (file, packed):
+        recorded = build("judge", {"name": "recorded", "path": str(path)})
+        again = ask(recorded, ["a", "bb", "ccc"], number)
+        assert [one.value for one in again] == [one.value for one in live] + [None]
+        assert again[2].problem == "the recording has no reply to this prompt"
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ('{"prompt": "a"}', ":1: no recorded reply"),
-        ("hm", ":1: no recorded reply"),
+        ("hm", ":1: no JSON"),
         ('{"prompt": "a", "reply": "1"}\n{"prompt": "a", "reply": "2"}', ":2: .* two different"),
     ],
 )

@@ -16,9 +16,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.mutants.listed import MUTANTS, Mutant, finders
-from tests.mutants.trial import Trial, copied, keyword, mutated, tried
+from tests.mutants.trial import HEALTHY_SECONDS, Trial, copied, keyword, mutated, tried
 
 ROOT = Path(__file__).parents[2]
+PATIENCE = 3.0  # times as long as all tests take without a mutant, for those of one mutant
+STARTING = 20.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -36,25 +38,27 @@ class Verdict:
         return f"{word:8}{self.seconds:6.1f} s  {place:36}{reason:58} {self.trial.found_by}"
 
 
-def examine(mutant: Mutant) -> Verdict:
-    """Try one mutant in a copy of its own."""
+def examine(mutant: Mutant, seconds: float) -> Verdict:
+    """Try one mutant in a copy of its own, whose tests may take so long."""
     began = time.perf_counter()
     with TemporaryDirectory(prefix="mutant-") as folder:
         tree = copied(ROOT, Path(folder))
         mutated(tree, mutant)
-        trial = tried(tree, finders(mutant), keyword(mutant))
+        trial = tried(tree, finders(mutant), keyword(mutant), seconds=seconds)
     return Verdict(mutant, trial, time.perf_counter() - began)
 
 
-def healthy(mutants: list[Mutant]) -> bool:
-    """Whether the tests that are to find the mutants pass without any."""
+def healthy(mutants: list[Mutant]) -> float | None:
+    """How long the tests that are to find the mutants take without any; None where one fails."""
+    began = time.perf_counter()
     with TemporaryDirectory(prefix="mutant-") as folder:
         tree = copied(ROOT, Path(folder))
         tests = tuple(dict.fromkeys(test for mutant in mutants for test in finders(mutant)))
-        trial = tried(tree, tests, "")
+        trial = tried(tree, tests, "", seconds=HEALTHY_SECONDS)
     if trial.verdict != "alive":
         print(f"The tests fail without any mutant: {trial.found_by}", file=sys.stderr)
-    return trial.verdict == "alive"
+        return None
+    return time.perf_counter() - began
 
 
 def main(arguments: list[str]) -> int:
@@ -71,11 +75,12 @@ def main(arguments: list[str]) -> int:
     if not chosen:
         print("No mutant has any of these words.", file=sys.stderr)
         return 2
-    if not healthy(chosen):
+    if (seconds := healthy(chosen)) is None:
         return 1
     verdicts = []
     with ThreadPoolExecutor(given.jobs) as pool:  # each trial is a process; the threads only wait
-        for verdict in pool.map(examine, chosen):
+        most = PATIENCE * (seconds + STARTING)
+        for verdict in pool.map(lambda mutant: examine(mutant, most), chosen):
             print(verdict.line, flush=True)
             verdicts.append(verdict)
     left = [verdict for verdict in verdicts if verdict.trial.verdict != "killed"]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.mutants.listed import Mutant
 
-SECONDS = 240  # a mutant that makes the tests run longer than this is found
+HEALTHY_SECONDS = 3600.0  # within which all tests together end where nothing is wrong
 HEAVY = ["lightning", "numpy", "pydantic", "pyarrow.parquet", "torch", "transformers"]
 PARTS = ("src", "tests", "recipes", "docs", "pyproject.toml")
 
@@ -58,14 +58,17 @@ def keyword(mutant: Mutant) -> str:
     return path.stem if path.parent.name == "algorithms" and path.stem not in shared else ""
 
 
-def tried(tree: Path, tests: tuple[str, ...], word: str) -> Trial:
-    """Run `tests` in `tree` in a process that has the heavy libraries loaded but not the tree."""
+def tried(tree: Path, tests: tuple[str, ...], word: str, *, seconds: float) -> Trial:
+    """Run `tests` in `tree` in a process that has the heavy libraries loaded but not the tree.
+
+    A mutant with which they take longer than `seconds` is found.
+    """
     context = get_context("forkserver")
     context.set_forkserver_preload(HEAVY)
     log = tree / "log.txt"
     process = context.Process(target=_run, args=(str(tree), tests, word, str(log)))
     process.start()
-    process.join(SECONDS)
+    process.join(seconds)
     if process.is_alive():
         process.kill()
         process.join()

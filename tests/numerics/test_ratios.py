@@ -67,6 +67,12 @@ def test_null_is_no_bound():
     close(ratios.clip(ratio, 0.1, None), [0.9, 9.0])
 
 
+@pytest.mark.parametrize(("high", "most"), [(0.15, 1.15), (0.14, 1.14)])
+def test_agentic_rag_r1_keeps_the_ratio_within_its_published_ranges(high, most):
+    # ε .1: GRPO up to 1 + 1.5 ε, DAPO up to 1 + 1.4 ε, both down to 1 - ε.
+    close(ratios.clip(tensor([0.2, 1.0, 7.0]), 0.1, high), [0.9, 1.0, most])
+
+
 def test_a_token_is_clipped_where_it_lost_its_gradient():
     ratio, advantage = tensor([1.5, 1.5, 0.5, 0.5, 1.0]), tensor([1.0, -1.0, 1.0, -1.0, 1.0])
     found = ratios.is_clipped(ratio, advantage, clip_low=0.2, clip_high=0.2)

@@ -10,9 +10,11 @@ from agentrecipes.components import build, names
 from agentrecipes.records import Action, Call, Passage, ToolResult
 from agentrecipes.testing.suites import ProtocolSuite
 
-OWN = ("code", "hermes", "pythonic", "react")
+OWN = ("action_tags", "code", "hermes", "pythonic", "react")
 PLAIN = [{"name": name, "answers": "plain"} for name in ("code", "hermes", "pythonic")]
-PIECES = [f"<{slash}{tag}>" for slash in ("", "/") for tag in ("think", "tool_call", "answer")]
+PIECES = [
+    f"<{slash}{tag}>" for slash in ("", "/") for tag in ("think", "tool_call", "answer", "action")
+]
 PIECES += ["<tool_response>", "</tool_response>", "```python\n", "```\n", "\n```\n", "```json\n"]
 PIECES += ["\nThought:", "\nAction:", "\nAction Input:", "\nObservation:", "\nFinal Answer:"]
 PIECES += ['{"name": "f", "arguments": {"a": 1}}', '{"a": 1}', "{", "}", '"', "\\", "\n", " ", "f"]
@@ -82,6 +84,7 @@ def test_any_plain_action_is_read_back(name, thought, arguments, answer):
         ("react", ("\nObservation:", "\nAction:", "\nThought:", "\nFinal Answer:")),
         ("pythonic", ("<answer>", "</answer>", "<think>")),
         ("code", ("```", "</answer>", "<think>")),
+        ("action_tags", ("<action>", "</action>", "</answer>", "<think>")),
     ],
 )
 @settings(deadline=None)

@@ -13,7 +13,7 @@ from agentrecipes.datasets.sample import Sample
 from agentrecipes.datasets.world import World
 from agentrecipes.errors import RecipeError
 from agentrecipes.records import Passage
-from agentrecipes.retrievers.bm25 import Bm25, Table, words
+from agentrecipes.retrievers.bm25 import KEPT_FROM, Bm25, Table, words
 from agentrecipes.testing.suites import RetrieverSuite
 
 
@@ -30,16 +30,42 @@ def passages(*texts: str):
 def test_scores_are_those_of_the_formula():
     # Lucene's BM25, k1 = 1.5, b = .75: idf = ln(1 + (N - n + .5) / (n + .5)), times
     # f / (f + k1 (1 - b + b length / mean length)). N = 3, lengths 2, 4, 3, mean 3.
-    table = Table(passages("red fox", "red red hen sat", "a grey owl"), title_boost=0)
+    table = Bm25(title_boost=0, k1=1.5, b=0.75).open(
+        passages("red fox", "red red hen sat", "a grey owl")
+    )
     idf = math.log(1 + (3 - 2 + 0.5) / (2 + 0.5))  # "red" is in two of three
     expected = {
         0: idf * 1 / (1 + 1.5 * (0.25 + 0.75 * 2 / 3)),
         1: idf * 2 / (2 + 1.5 * (0.25 + 0.75 * 4 / 3)),
     }
-    indices, parts = table._parts["red"]
-    for index, part in zip(indices.tolist(), parts.tolist(), strict=True):
-        assert part == pytest.approx(expected[index], rel=FLOAT32["rtol"], abs=FLOAT32["atol"])
-    assert [passage.id for passage in table.find("red", 3)] == ["1", "0"]
+    found = table.scored("red", 3)
+    assert [passage.id for passage, _ in found] == ["1", "0"]
+    for passage, score in found:
+        wanted = expected[int(passage.id)]
+        assert score == pytest.approx(wanted, rel=FLOAT32["rtol"], abs=FLOAT32["atol"])
+
+
+def test_stop_words_are_not_looked_for_unless_there_is_nothing_else():
+    corpus = passages("the who", "the the the end", "red fox")
+    assert [p.id for p in Bm25().open(corpus).search(["is it the fox"])[0]] == ["2"]
+    assert [p.id for p in Bm25().open(corpus).search(["the"])[0]] == ["1", "0"]
+    kept = Bm25(stop_words="none").open(corpus).search(["the fox"])
+    assert [p.id for p in kept[0]] == ["2", "1", "0"]
+
+
+def test_a_large_index_is_kept_on_disk_and_made_again_when_it_is_damaged(tmp_path, monkeypatch):
+    monkeypatch.setenv("AGENTRECIPES_CACHE", str(tmp_path))
+    texts = (f"w{number} shared w{number * number % 997}" for number in range(KEPT_FROM))
+    corpus = passages(*texts)
+    query = ["w77 w311"]
+    settings = ("bm25", 2, 1.2, 0.4)
+    first = Table(corpus, "same", settings=settings).find(query[0], 5, True)
+    [file] = (tmp_path / "indexes").iterdir()
+    whole = file.read_bytes()
+    assert Table(corpus, "same", settings=settings).find(query[0], 5, True) == first
+    file.write_bytes(whole[:-9] + b"damaged :")
+    assert Table(corpus, "same", settings=settings).find(query[0], 5, True) == first
+    assert file.read_bytes() == whole
 
 
 def test_words_are_cut_alike_in_formal_and_in_spoken_text():
@@ -128,4 +154,6 @@ def test_the_shipped_questions_find_most_of_their_paragraphs():
 
 
 def test_the_default_retriever_brings_three_passages():
-    assert build("retriever", "bm25") == Bm25(top_k=3, corpus=None, title_boost=1)
+    assert build("retriever", "bm25") == Bm25(
+        top_k=3, corpus=None, title_boost=2, k1=1.2, b=0.4, stop_words="english"
+    )

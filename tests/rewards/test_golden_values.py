@@ -6,6 +6,8 @@ Each case is a transcript and the total that the paper's, or its code's, formula
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
+from typing import Any
 
 import pytest
 from tests.judges.server import served
@@ -28,10 +30,20 @@ def turn(action, observation=None, **more: object):
 
 
 @pytest.fixture
-def total(tmp_path, capsys):
+def total(scored):
     """The total of a transcript under some rewards, as the command tells it."""
 
     def told(rewards, turns, *, golds=("rome",), iteration=0, **task: object) -> float | None:
+        return scored(rewards, turns, golds=golds, iteration=iteration, **task)["total"]
+
+    return told
+
+
+@pytest.fixture
+def scored(tmp_path, capsys):
+    """All that the command tells of a transcript under some rewards."""
+
+    def told(rewards, turns, *, golds=("rome",), iteration=0, **task: object) -> dict[str, Any]:
         recipe, file = tmp_path / "golden.yaml", tmp_path / "one.jsonl"
         recipe.write_text(RECIPE.replace("REWARDS", rewards))
         task = {"question": "Where?", "golden_answers": list(golds), **task}
@@ -41,7 +53,7 @@ def total(tmp_path, capsys):
         said = capsys.readouterr()
         assert end.value.code == 0, said.err
         [score] = json.loads(said.out)["scores"]
-        return score["total"]
+        return score
 
     return told
 
@@ -55,6 +67,37 @@ def answer(text):
 )
 def test_exact_match_normalises_as_published(total, said, gold):
     assert total("search_r1_em", [answer(said)], golds=[gold]) == 1.0
+
+
+SEEN = turn("<think> t </think> <search> q </search>", "Rome is old.")
+BARE = turn("<search> q </search>", "nothing")  # no thought: a broken sequence
+V03 = {
+    "right, broken": ([BARE, answer("Rome")], 0.8),
+    "wrong, valid, no hit": ([turn(SEEN["action"], "nothing"), answer("Paris")], 0.2),
+    "wrong, broken, an answer": ([BARE, answer("Paris")], 0.1),
+    "no answer, broken": ([BARE, turn("hm")], 0.0),
+}
+
+
+@pytest.mark.parametrize("case", V03)
+def test_search_r1_v03(total, case):
+    turns, expected = V03[case]
+    assert total("search_r1_v03", turns) == expected
+
+
+def test_search_r1_v03_with_a_reward_for_retrieval(total):
+    # The preset's own note; wrong, valid and found: 0.2 + 0.1
+    other = "[{name: constant, value: 0.2}, {name: retrieval_hit, weight: 0.1}]"
+    right = f"{{name: gate, when: exact_match, then: [constant], else: {other}}}"
+    rewards = f"[{{name: gate, when: format_tags, then: [{right}], else: 0}}]"
+    assert total(rewards, [SEEN, answer("Paris")]) == pytest.approx(0.3, rel=0, abs=1e-15)
+
+
+def test_search_r1_v03_without_an_answer_in_a_valid_sequence(total):
+    # A reply alone never is such a sequence: the form is said to be right here.
+    right = "{name: gate, when: exact_match, then: [constant], else: 0.2}"
+    rewards = f"[{{name: gate, when: {{name: given, field: formed}}, then: [{right}], else: 0}}]"
+    assert total(rewards, [turn("hm")], formed=1) == 0.2
 
 
 CALL = "<think> t </think> <tool_call> {} </tool_call>"
@@ -225,3 +268,53 @@ def test_the_whole_of_agentic_rag_r1_with_a_judge_in_place_of_ragas(total):
         context = {**asked, "as": "context", "prompt": "{transcript}", "weight": 2.0}
         turns = [turn(SIX + SEARCH * 3, "o"), turn("<answer> Rome </answer>")]
         assert total(json.dumps([asked, "tag_points", context]), turns) == 7.2
+
+
+@pytest.mark.ragas
+@pytest.mark.skipif(find_spec("ragas") is None, reason="RAGAS is not installed")
+@pytest.mark.filterwarnings("ignore")  # RAGAS' own, of what it imports
+def test_the_whole_of_agentic_rag_r1_with_ragas(total):
+    # the same, the context rated 2 of 2 twice
+    def reply(prompt) -> str:
+        return '{"rating": 2}' if "rating" in prompt else "Verdict: yes"
+
+    with served(reply) as heard:
+        turns = [turn(SIX + SEARCH * 3, "o"), turn("<answer> Rome </answer>")]
+        assert total(judged(heard, "agentic_rag_r1"), turns) == 7.2
+
+
+ERROR, FINE = "Traceback: NameError", "42"
+RSTAR2 = {
+    # 2 errors in 4 observations, (2 answers - 1) / 4 turns
+    "errors and an extra answer": (
+        [turn(f"{CALL} <answer> 1 </answer>", ERROR), turn(CALL, FINE), turn(CALL, "an error"),
+         turn("<answer> 2 </answer>", FINE)],
+        0.75,
+    ),
+    "no call, one answer": ([answer("Rome")], 0.5),
+    "no call, no answer: 0.5 + 1": ([turn("hm")], 1.5),
+    "no call, an answer that is left open: 0.5 + 1": ([turn("<answer> 1")], 1.5),
+    "clean": ([turn(CALL, FINE), answer("Rome")], 0.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", RSTAR2)
+def test_the_penalty_of_rstar2(total, case):
+    turns, expected = RSTAR2[case]
+    assert total("rstar2_penalty", turns) == expected
+
+
+@pytest.mark.parametrize(
+    ("solved", "expected"), [(0, 0.0), (0.25, 0.75), (0.5, 1.0), (0.75, 0.75), (1, 0.0)]
+)
+def test_ssp_pays_who_poses_questions_by_how_often_they_are_solved(total, solved, expected):
+    # 4 (l + s) (r - s), l 0, r 1
+    assert total("ssp_proposer", [answer("Rome")], solved=solved) == expected
+
+
+@pytest.mark.parametrize(("said", "turns"), [("Rome", [0.6, 1.0]), ("Paris", [-0.4, 0.0])])
+def test_renorm_of_ppr_agrees_with_the_outcome(scored, said, turns):
+    # r_p 0.6 on the turn that finds it; r_p + r_o - 1 on each turn, the outcome on the last
+    found = "{name: product, of: [{name: progress, of: gold}, {name: constant, value: 0.6}]}"
+    rewards = f"[{{name: renorm, of: {found}, outcome: exact_match}}]"
+    assert scored(rewards, [SEEN, answer(said)])["per_turn"] == turns

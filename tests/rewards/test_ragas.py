@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
+import socket
+from collections import Counter
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from tests.judges.server import served
@@ -29,6 +33,7 @@ rewards: [{name: ragas_faithfulness, judge: {name: openai, model: m}}]
 algorithm: grpo
 iterations: 100
 """
+SHIPPED = Path(__file__).parents[1] / "golden" / "ragas"
 SEEN = "Rome is the capital of Italy."
 
 
@@ -164,3 +169,39 @@ class TestWithRagas:
             assert reward(heard, "ragas_faithfulness").score(asked("Rome")) == 0.0
             assert reward(heard, "ragas_context_relevance").score(asked("Rome")) is None
             assert heard.prompts == []
+
+    def test_the_shipped_transcripts_are_judged_again_bit_for_bit_without_a_network(
+        self, monkeypatch, capsys
+    ):
+        def nobody(*_: object) -> None:
+            raise AssertionError("a connection was tried")
+
+        monkeypatch.setattr(socket.socket, "connect", nobody)
+        files = [str(SHIPPED / name) for name in ("recipe.yaml", "transcripts.jsonl")]
+        with pytest.raises(SystemExit) as end:
+            main(["score", *files, "--json"])
+        assert end.value.code == 0
+        again = json.loads(capsys.readouterr().out)["scores"]
+        kept = json.loads((SHIPPED / "scores.json").read_text())
+        assert [{key: one[key] for key in kept[0]} for one in again] == kept
+        problems = Counter(each["problem"] for one in again for each in one.get("judgements", ()))
+        # three long questions, each asked for two ratings and for statements
+        assert problems["the judge's reply could not be read"] == 9
+
+
+def test_the_shipped_judgement_tells_transcripts_apart_and_says_what_it_does_not_know():
+    kept = json.loads((SHIPPED / "scores.json").read_text())
+    lines = (SHIPPED / "transcripts.jsonl").read_text("utf-8").splitlines()
+    assert [one["id"] for one in kept] == [json.loads(line)["id"] for line in lines]
+    assert len({one["id"] for one in kept}) == 20
+    relevance = Counter(one["parts"]["ragas_context_relevance"] for one in kept)
+    faithful = Counter(one["parts"]["ragas_faithfulness"] for one in kept)
+    assert set(relevance) == {0.0, 0.5, 1.0, None}
+    assert set(faithful) == {0.0, 1.0, None}
+    # three long questions, and one that was answered without a search
+    assert relevance[None] == faithful[None] == 4
+    said = gzip.decompress((SHIPPED / "judge.jsonl.gz").read_bytes()).decode().splitlines()
+    unreadable = [
+        reply for line in said if not (reply := json.loads(line)["reply"]).startswith("{")
+    ]
+    assert len(unreadable) == 9

@@ -21,6 +21,8 @@ NEEDED = {  # the fields that parts cannot do without
     "maximum": {"of": [HIT, "format_valid"]},
     "clip": {"of": HIT, "high": 0.5},
     "mix": {"of": HIT, "rest": "exact_match"},
+    "difficulty": {"of": {"name": "given", "field": "solved"}},
+    "renorm": {"of": HIT, "outcome": "exact_match"},
     "judge": {"judge": RECORDED},
     "given": {"field": "type"},
     "tools_used": {"tools": ["search", "add"]},
@@ -59,6 +61,7 @@ class TestEveryReward(RewardSuite):
             tokens=(20_000, 7),
             options={"A": "Paris", "B": "Rome"},
             supporting_titles=("Rome", "Latium"),
+            solved=0.3,
             ground_truth=[{"search": {"query": ["q", ""]}}, {"name": "add", "arguments": {"a": 1}}],
         )
         return [*super().views(), rich]

@@ -46,6 +46,12 @@ DOORS = {  # library → the paths that may import it
     "omegaconf": ("recipe/",),
     "yaml": ("recipe/",),
     "ragas": ("rewards/",),
+    "mcp": ("tools/",),
+    "bfcl_eval": ("rewards/",),
+    "textworld": ("environments/textworld.py",),
+    "gymnasium": ("environments/gymnasium.py",),
+    "reasoning_gym": ("datasets/reasoning_gym.py", "rewards/reasoning_gym.py"),
+    "math_verify": ("rewards/equivalence_worker.py",),
 }
 
 

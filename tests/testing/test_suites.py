@@ -13,7 +13,7 @@ from agentrecipes.datasets.world import World
 from agentrecipes.protocols.search_tags import SearchTags
 from agentrecipes.records import Action, Call, Message, Stop, ToolResult
 from agentrecipes.retrievers.bm25 import Bm25
-from agentrecipes.testing import ToolSuite, suites
+from agentrecipes.testing import JudgeSuite, ToolSuite, suites
 from agentrecipes.testing.play import play
 
 
@@ -82,11 +82,18 @@ class Same(World):
         return super().tasks("train")
 
 
+class Backwards:
+    """A judge whose replies stand in the wrong order."""
+
+    async def answer(self, prompts):
+        return [prompt.upper() for prompt in reversed(prompts)]
+
+
 class MoodySuite(ToolSuite):
     good: ClassVar = {}
 
 
-SUITES = {**vars(suites), "ToolSuite": MoodySuite}
+SUITES = {**vars(suites), "ToolSuite": MoodySuite, "JudgeSuite": JudgeSuite}
 
 
 def environment():
@@ -113,6 +120,12 @@ def environment():
         ),
         ("RetrieverSuite", "ties_keep_the_order_of_the_corpus", Unsteady(), AssertionError),
         ("ToolSuite", "the_same_call_gives_the_same_result", Moody(), AssertionError),
+        (
+            "JudgeSuite",
+            "there_is_one_reply_for_each_prompt_in_their_order",
+            Backwards(),
+            AssertionError,
+        ),
         (
             "DatasetSuite",
             "the_splits_share_no_id_and_every_task_knows_its_split",

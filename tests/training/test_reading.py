@@ -18,7 +18,8 @@ from agentrecipes.numerics.streams import derive
 from agentrecipes.recipe.schema import Trainer
 from agentrecipes.records import Source
 from agentrecipes.rollout.chat import Chat
-from agentrecipes.training.reading import BUCKET, NameTokens, Reader, demonstration_row
+from agentrecipes.training.reading import BUCKET, NameTokens, Reader
+from agentrecipes.training.telling import demonstration_rows
 from agentrecipes.training.weighing import Weighing
 
 ROWS = 5  # an optimizer step
@@ -109,8 +110,8 @@ def test_permuting_ids_is_writing_again_under_the_new_names(environment, chat):
     changed = 0
     for seed, drawn in enumerate(made.drawn):
         told = made.demonstrations.restate(drawn, environment, seed)
-        row = demonstration_row(drawn, chat, number=0, role=role)
-        again = demonstration_row(told, chat, number=0, role=role)
+        [row] = demonstration_rows(drawn, chat, number=0, role=role)
+        [again] = demonstration_rows(told, chat, number=0, role=role)
         assert names.renamed(row.ids, seed).tolist() == again.ids.tolist()
         assert row.sources.tolist() == again.sources.tolist()
         changed += row.ids.tolist() != again.ids.tolist()
@@ -166,7 +167,7 @@ def test_a_row_is_its_demonstration_written_again_under_new_names(environment, r
         ):
             seed = derive(made.seed, "restate", step, place)
             told = made.demonstrations.restate(made.drawn[number], environment, seed)
-            again = demonstration_row(told, chat, number=place, role=role)
+            [again] = demonstration_rows(told, chat, number=place, role=role)
             assert row.ids.tolist() == again.ids.tolist()
             assert row.trajectory == place
 

@@ -18,7 +18,7 @@ from agentrecipes.recipe.load import load
 from agentrecipes.records import Message, Task
 from agentrecipes.rollout.chat import Chat
 from agentrecipes.training.batch import read_batch
-from agentrecipes.training.reading import demonstration_row
+from agentrecipes.training.telling import demonstration_rows
 from agentrecipes.training.weighing import Weighing, thought_mask
 from tolerances import FLOAT32
 
@@ -39,7 +39,8 @@ def told(*turns: str, weights=None):
 
 
 def row_of(demonstration, chat):
-    return demonstration_row(demonstration, chat, number=0, role="inline")
+    [row] = demonstration_rows(demonstration, chat, number=0, role="inline")
+    return row
 
 
 def weights(weighing, demonstration, chat):
@@ -95,22 +96,46 @@ def test_a_plain_weighing_has_no_thoughts_and_keeps_the_turns_weights(chat):
     assert [weight for _, weight in found] == [0.0] * 5 + [1.0] * 7
 
 
-def test_the_loss_is_the_mean_over_demonstrations_of_the_balanced_means(chat):
-    # log π = −1 on thoughts and −3 elsewhere: .7·1 + .3·3 = 1.6 for both, however long they are.
-    weighing, sft = Weighing(balance=0.7), build("algorithm", {"name": "sft", "balance": 0.7})
-    told_all = [told(FIRST, SECOND), told("<think> a b c d </think> e")]
-    rows, logps = [], []
-    for number, each in enumerate(told_all):
-        row = demonstration_row(each, chat, number=number, role="inline")
-        thought = weighing.thoughts(row, each, chat)
-        rows.append(weighing.weighted(row, thought))
-        logps.append(np.where(thought, -1.0, -3.0))
+def loss_of(chat, demonstrations, *, balance, logps):
+    """The loss of `sft` where thoughts and all else have these log-probabilities."""
+    weighing, sft = (
+        Weighing(balance=balance),
+        build("algorithm", {"name": "sft", "balance": balance}),
+    )
+    halves = Weighing(balance=0.5)  # finds the thoughts, whatever they weigh
+    rows, found = [], []
+    for number, each in enumerate(demonstrations):
+        [row] = demonstration_rows(each, chat, number=number, role="inline")
+        rows.append(weighing.weighted(row, weighing.thoughts(row, each, chat)))
+        found.append(np.where(halves.thoughts(row, each, chat), *logps))
     batch = read_batch(rows)
     logp = batch.token_weight.new_zeros(batch.token_weight.shape)
-    for place, values in enumerate(logps):
+    for place, values in enumerate(found):
         logp[place, : len(values)] = logp.new_tensor(values)
-    loss = sft.loss(Outputs(logp), batch).total
-    np.testing.assert_allclose(float(loss), 1.6, **FLOAT32)
+    return float(sft.loss(Outputs(logp), batch).total)
+
+
+def test_the_loss_is_the_mean_over_demonstrations_of_the_balanced_means(chat):
+    # log π = −1 on thoughts and −3 elsewhere: .7·1 + .3·3 = 1.6 for both, however long they are.
+    told_all = [told(FIRST, SECOND), told("<think> a b c d </think> e")]
+    loss = loss_of(chat, told_all, balance=0.7, logps=(-1.0, -3.0))
+    np.testing.assert_allclose(loss, 1.6, **FLOAT32)
+
+
+@pytest.mark.parametrize(
+    ("balance", "expected"),
+    [
+        (None, (350.7 * 0.5 + 31.1 * 1.0) / 381.8),  # .5407
+        (0.7, 0.65),  # SSB: .7·.5 + .3·1
+        (0.5, 1.5 / 2),  # MSL with α = β = 1 is 1.5, twice a balance of one half
+    ],
+)
+def test_long_thoughts_beside_short_calls_have_funreason_s_losses(chat, balance, expected):
+    # L .5 on 350.7 tokens of thought and 1 on 31.1 others, here ten times as many.
+    long = f"<think>{' a' * 3505} </think>{' d' * 310}"  # and the end of the message
+    loss = loss_of(chat, [told(long)], balance=balance, logps=(-0.5, -1.0))
+    np.testing.assert_allclose(loss, expected, rtol=1e-4)
+    assert round(loss, 4) == round(expected, 4)
 
 
 def learned_case(chat):
@@ -120,7 +145,7 @@ def learned_case(chat):
     told_all = [told(FIRST, SECOND), told("<think> a b c d </think> e"), told("d e f")]
     rows, logps = [], []
     for number, each in enumerate(told_all):
-        row = demonstration_row(each, chat, number=number, role="inline")
+        [row] = demonstration_rows(each, chat, number=number, role="inline")
         thought = weighing.thoughts(row, each, chat)
         rows.append(weighing.weighted(row, thought))
         logps.append(np.where(thought, -1.0, -3.0))

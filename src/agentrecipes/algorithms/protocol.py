@@ -27,6 +27,7 @@ class Needs:
     demonstrations: bool = False  # it reads data; otherwise it collects
     turns: bool = False  # Batch.turns, and rewards by turn where the environment gives them
     states: bool = False  # Batch.turn_state
+    segments: bool = False  # Batch.segment of what was collected
     every_row: bool = True  # rows without advantage too; False: they have no loss and no gradient
 
 

@@ -107,11 +107,12 @@ def _turn(stored: Mapping[str, Any], prompt: tuple[int, ...]) -> Turn:
         observation_text=stored["observation_text"],
         calls=tuple(Call(call["tool"], call["arguments"]) for call in calls),
         valid=stored["valid"],
-        reward=0.0,
+        reward=stored.get("reward") or 0.0,
         policy_version=stored["policy_version"],
         engine_seconds=stored["engine_seconds"],
         tool_seconds=stored["tool_seconds"],
         policy_versions=tuple(stored["policy_versions"] or ()),
+        outcomes=tuple(stored.get("outcomes") or ()),
     )
 
 

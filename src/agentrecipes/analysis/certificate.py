@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from agentrecipes.analysis.attempts import Attempt
+from agentrecipes.environments.context import CONCATENATE, Context
 from agentrecipes.protocols.protocol import ActionProtocol
 from agentrecipes.records import Stop
 from agentrecipes.tracking.rows import calls_json
@@ -27,11 +28,13 @@ class Reader:
 
     chat: Chat
     protocol: ActionProtocol
+    context: Context = CONCATENATE
 
     def findings(self, attempt: Attempt) -> Iterator[Finding]:
         """Everything about the trajectory that does not hold."""
         yield from counts(attempt)
         yield from prefixes(attempt)
+        yield from self._edits(attempt)
         for turn in attempt.turns:
             found = [*log_probabilities(turn), *self._texts(turn)]
             yield from ((check, turn["turn"], message) for check, message in found)
@@ -53,6 +56,31 @@ class Reader:
                 pairs = enumerate(zip(old, prompt, strict=False))
                 count += len(old) - next((n for n, (a, b) in pairs if a != b), len(prompt))
         return count
+
+    def _edits(self, attempt: Attempt) -> Iterator[Finding]:
+        """Where the context is edited, every prompt is the opening and whole turns, as they stood.
+
+        Which turns those are follows from the actions alone, so that it can be seen again.
+        """
+        if not self.context.edits:
+            return
+        turns, prompts = attempt.turns, full_prompts(attempt)
+        actions = [self.protocol.parse(self._said(turn)) for turn in turns]
+        for number in range(1, len(turns)):
+            shown = self.context.shown(actions[:number])
+            kept = [turns[each] for each in shown]
+            wanted = [*prompts[0]]
+            for turn in kept:
+                wanted += [*turn["action_ids"], *turn["observation_ids"]]
+            if prompts[number] != wanted:
+                found = f"the prompt is not the opening and the turns {list(shown)}"
+                yield "context", turns[number]["turn"], f"{found}, which the context still shows"
+
+    def _said(self, turn: Mapping[str, Any]) -> str:
+        """What an action's ids say, without the token that ended the message."""
+        ids = list(turn["action_ids"])
+        ended = ids[-1:] == [self.chat.eos]
+        return self.chat.decode(ids[:-1] if ended else ids)
 
     def _texts(self, turn: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         """Text is a view of the ids: what stands beside them must be what they say."""

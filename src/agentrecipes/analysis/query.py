@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentrecipes.analysis import gathered
 from agentrecipes.components import suggest
-from agentrecipes.errors import AgentRecipesError, Problem, RecipeError
+from agentrecipes.errors import AgentRecipesError, RecipeError
 from agentrecipes.tracking.columns import COLUMNS
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _sql(text: str) -> str:
     if not path.is_file():
         hint = suggest(name, list_queries())
         message = f"no query is called {name!r}"
-        raise RecipeError([Problem("unknown_query", "", message, hint)])
+        raise RecipeError.about("unknown_query", message, hint)
     return path.read_text(encoding="utf-8")
 
 
@@ -122,7 +122,7 @@ def _check(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
 def _refused(reason: str) -> RecipeError:
     text = " ".join(reason.split("\n\n")[0].split())
     hint = "Tables: " + ", ".join(COLUMNS) + "; named queries: " + ", ".join(list_queries()) + "."
-    return RecipeError([Problem("query", "query", text.rstrip("."), hint)])
+    return RecipeError.about("query", text.rstrip("."), hint, path="query")
 
 
 def _tables(sql: str) -> list[str]:

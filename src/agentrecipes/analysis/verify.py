@@ -10,6 +10,7 @@ from agentrecipes.analysis import recomputed
 from agentrecipes.analysis.attempts import Attempt, Attempts, read_attempts
 from agentrecipes.analysis.certificate import Finding, Reader, weighted
 from agentrecipes.analysis.stored import StoredRun
+from agentrecipes.environments.context import context_of
 from agentrecipes.errors import AgentRecipesError, RecipeError
 from agentrecipes.models.loading import Files, read_tokenizer
 from agentrecipes.records import Place
@@ -44,7 +45,8 @@ def verify(run: StoredRun, recipe: Recipe) -> dict[str, Any]:
     retokenised = 0
     for place, own in places.items():
         stage = recipe.stage(run.stages.index(place.stage), place.iteration)
-        reader = Reader(chat, stage.environment.protocol)
+        environment = stage.environment
+        reader = Reader(chat, environment.protocol, context_of(environment))
         training = place.split == "train"  # what an evaluation measures is not the rewards
         weights = {each.label: each.weight for each in stage.rewards} if training else None
         problems += _openings(place, own)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agentrecipes.errors import Problem, RecipeError
+from agentrecipes.errors import RecipeError
 
 if TYPE_CHECKING:
     from agentrecipes.recipe.load import Recipe
@@ -76,15 +76,11 @@ def one_name(words: Words, what: str) -> str:
     if len(words.names) == 1:
         return words.names[0]
     if not words.names:
-        raise _problem("usage", f"no {what} was given", f"Name a {what} first.")
+        raise RecipeError.about("usage", f"no {what} was given", f"Name a {what} first.")
     extra = ", ".join(map(repr, words.names[1:]))
-    raise _problem(
+    raise RecipeError.about(
         "usage", f"one {what} was expected, but got more: {extra}", "Overrides are key=value."
     )
-
-
-def _problem(code: str, message: str, suggestion: str) -> RecipeError:
-    return RecipeError([Problem(code=code, path="", message=message, suggestion=suggestion)])
 
 
 def add_parts(folder: Path | None) -> None:
@@ -96,7 +92,9 @@ def add_parts(folder: Path | None) -> None:
     if folder is None:
         return
     if not folder.is_dir():
-        raise _problem("missing_file", f"there is no folder {str(folder)!r}", "Check --parts.")
+        raise RecipeError.about(
+            "missing_file", f"there is no folder {str(folder)!r}", "Check --parts."
+        )
     from agentrecipes.components import add_folder
 
     add_folder(folder)
@@ -112,7 +110,9 @@ def find_recipe(name: str) -> Path:
     if given.is_file():
         return given
     if given.is_dir():
-        raise _problem("missing_file", f"{name!r} is a folder, not a recipe", "Name its YAML file.")
+        raise RecipeError.about(
+            "missing_file", f"{name!r} is a folder, not a recipe", "Name its YAML file."
+        )
     from agentrecipes.recipe.layers import recipes_folder
 
     folders = [Path("recipes"), recipes_folder()]
@@ -124,7 +124,7 @@ def find_recipe(name: str) -> Path:
     known = {path.stem for folder in folders if folder.is_dir() for path in folder.glob("*.yaml")}
     guess = get_close_matches(given.stem, known, n=3)
     hint = f"Did you mean {' or '.join(map(repr, guess))}?" if guess else "See: agentrecipes new."
-    raise _problem("missing_file", f"there is no recipe {name!r}", hint)
+    raise RecipeError.about("missing_file", f"there is no recipe {name!r}", hint)
 
 
 def open_recipe(
@@ -166,7 +166,7 @@ def find_run(name: str, runs_dir: Path | None) -> Path:
     known = [folder.name for folder in runs.glob("*") if is_run(folder)]
     guess = get_close_matches(name, known, n=1)
     hint = f"Did you mean {guess[0]!r}?" if guess else "See: agentrecipes runs."
-    raise _problem("missing_run", f"there is no run {name!r} in {str(runs)!r}", hint)
+    raise RecipeError.about("missing_run", f"there is no run {name!r} in {str(runs)!r}", hint)
 
 
 def model_of(run: Path) -> Path:
@@ -178,4 +178,4 @@ def model_of(run: Path) -> Path:
     if (run / "model").is_dir():
         return run / "model"
     hint = f"A run writes it at its end: agentrecipes run --resume {run}"
-    raise _problem("missing_model", f"the run {run.name!r} has no model", hint)
+    raise RecipeError.about("missing_model", f"the run {run.name!r} has no model", hint)

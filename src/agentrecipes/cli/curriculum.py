@@ -21,7 +21,7 @@ from agentrecipes.cli.arguments import (
 from agentrecipes.cli.curve import curve, strip
 from agentrecipes.cli.output import emit_json, table
 from agentrecipes.cli.play import StageName, stage_of
-from agentrecipes.errors import Problem, RecipeError
+from agentrecipes.errors import RecipeError
 
 if TYPE_CHECKING:
     from agentrecipes.analysis.success_rates import Rates
@@ -97,7 +97,7 @@ def collecting_stage(recipe: Recipe, name: str | None) -> Stage:
         found = f"stage {chosen.name!r} picks no tasks: {chosen.algorithm.part_name} reads data"
         named = " or ".join(repr(each.name) for each in collecting)
         hint = f"Name {named}." if named else "Add a stage that collects, with `iterations`."
-        raise RecipeError([Problem("no_curriculum", "", found, hint)])
+        raise RecipeError.about("no_curriculum", found, hint)
     return chosen
 
 

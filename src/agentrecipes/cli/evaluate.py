@@ -21,7 +21,7 @@ from agentrecipes.cli.arguments import (
 )
 from agentrecipes.cli.output import emit_json, spared, table
 from agentrecipes.cli.run import recipe_of
-from agentrecipes.errors import Problem, RecipeError
+from agentrecipes.errors import RecipeError
 
 if TYPE_CHECKING:
     from agentrecipes.recipe.load import Recipe
@@ -91,5 +91,5 @@ def opened(
         raise RecipeError("a run's recipe is resolved: it has no profiles any more")
     if not (folder / "model").is_dir():
         message = f"the run {name!r} has no model yet"
-        raise RecipeError([Problem("missing_model", "", message, "Let it finish, or --resume it.")])
+        raise RecipeError.about("missing_model", message, "Let it finish, or --resume it.")
     return recipe_of(folder, split.overrides), folder / "model"

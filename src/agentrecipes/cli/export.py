@@ -9,7 +9,7 @@ import typer
 
 from agentrecipes.cli.arguments import Json, RunsDir, find_run, model_of
 from agentrecipes.cli.output import emit_json, note
-from agentrecipes.errors import AgentRecipesError, Problem, RecipeError
+from agentrecipes.errors import AgentRecipesError, RecipeError
 
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run's name or folder.")]
 Target = Annotated[Path, typer.Argument(metavar="DIR", help="A new folder, or an empty one.")]
@@ -30,7 +30,7 @@ def export(
     model = model_of(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         message = f"{str(target)!r} holds something"
-        raise RecipeError([Problem("taken", "", message, "Name a new folder.")])
+        raise RecipeError.about("taken", message, "Name a new folder.")
     if merge and not (model / "adapter_config.json").is_file():
         note("the run trained all weights: there is no adapter to merge, the model is copied")
     from agentrecipes.training.export import export_model

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -11,7 +12,7 @@ import typer
 from agentrecipes.cli.arguments import Json, Parts, Profile, RecipeWords, open_recipe
 from agentrecipes.cli.output import emit_json, figure, table
 from agentrecipes.components import suggest
-from agentrecipes.errors import Problem, RecipeError
+from agentrecipes.errors import RecipeError
 from agentrecipes.numerics.streams import derive
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ def episode(stage: Stage, task: Task, *, make: Make, seed: int) -> dict[str, Any
             )
         ],
         "error": played.error or None,
+        "outcomes": dict(Counter(each for turn in played.outcomes for each in turn)),
     }
 
 
@@ -136,6 +138,12 @@ def shown(told: list[dict[str, Any]], mean_total: float | None) -> str:
     parts = list(dict.fromkeys(name for one in told for name in one["parts"]))
     rows = ([*(one[key] for key in columns), *(one["parts"].get(p) for p in parts)] for one in told)
     lines.append(table((*columns, *parts), rows))
+    calls: Counter[str] = Counter()
+    for one in told:
+        calls.update(one["outcomes"])
+        lines += [f"{one['task']} failed: {one['error']}"] if one["error"] else []
+    if calls:
+        lines.append(f"calls: {', '.join(f'{n} {name}' for name, n in sorted(calls.items()))}")
     return "\n".join([*lines, f"mean total {figure(mean_total)}"])
 
 
@@ -151,7 +159,7 @@ def stage_of(recipe: Recipe, name: str | None) -> Stage:
     wanted, _, iteration = (name or "").partition("@")
     if wanted and wanted not in known:
         hint = suggest(wanted, known)
-        raise RecipeError([Problem("unknown_stage", "", f"no stage is called {wanted!r}", hint)])
+        raise RecipeError.about("unknown_stage", f"no stage is called {wanted!r}", hint)
     if not (iteration or "0").isdecimal():
         raise RecipeError(f"--stage {name}: {iteration!r} is no number of an iteration")
     index = known.index(wanted) if wanted else len(known) - 1

@@ -27,7 +27,7 @@ from agentrecipes.cli.launch import launch
 from agentrecipes.cli.output import emit_json, note, spared
 from agentrecipes.cli.summary import summary_text
 from agentrecipes.components import added_files
-from agentrecipes.errors import AgentRecipesError, CheckFailed, Problem, RecipeError
+from agentrecipes.errors import AgentRecipesError, CheckFailed, RecipeError
 
 if TYPE_CHECKING:
     from agentrecipes.compile import RunPlace
@@ -104,7 +104,7 @@ def start(
     """
     if run_dir is not None and is_run(run_dir) and _leads():
         message = f"{str(run_dir)!r} holds a run already"
-        raise RecipeError([Problem("taken", "", message, "Choose another --run-dir, or --resume.")])
+        raise RecipeError.about("taken", message, "Choose another --run-dir, or --resume.")
     from agentrecipes.compile import RunPlace
 
     place = RunPlace.new(recipe, runs) if run_dir is None else RunPlace(runs, run_dir)
@@ -218,7 +218,7 @@ def compare_lock(recipe: Recipe, path: Path) -> None:
         CheckFailed: an input differs.
     """
     if not path.is_file():
-        raise RecipeError([Problem("missing_file", "", f"there is no lock file {str(path)!r}")])
+        raise RecipeError.about("missing_file", f"there is no lock file {str(path)!r}")
     from agentrecipes.recipe.lock import compare, lock
 
     wanted = json.loads(path.read_text(encoding="utf-8"))

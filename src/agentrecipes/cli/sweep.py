@@ -97,7 +97,7 @@ def find_sweep(name: str) -> Path:
             return path
     known = ", ".join(path.stem for path in sorted(Path("sweeps").glob("*.yaml")))
     hint = f"Known in sweeps/: {known}." if known else "Name a YAML file."
-    raise RecipeError([Problem("missing_file", "", f"there is no sweep {name!r}", hint)])
+    raise RecipeError.about("missing_file", f"there is no sweep {name!r}", hint)
 
 
 def outcome_text(told: Mapping[str, Any]) -> str:

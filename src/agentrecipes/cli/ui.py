@@ -12,7 +12,7 @@ import typer
 
 from agentrecipes.cli.arguments import Json, RunsDir, runs_folder
 from agentrecipes.cli.output import emit_json, note
-from agentrecipes.errors import Problem, RecipeError
+from agentrecipes.errors import RecipeError
 
 Port = Annotated[
     int | None,
@@ -57,5 +57,5 @@ def _database(runs: Path) -> Path:
     if not path.is_file():
         message = f"there is no MLflow store in {str(runs)!r}"
         hint = "Run a recipe first, or name a --runs-dir or a --uri."
-        raise RecipeError([Problem("missing_file", "", message, hint)])
+        raise RecipeError.about("missing_file", message, hint)
     return path

@@ -89,4 +89,4 @@ class EasyToHard(Component):
                 return float(len(value))
         found = f"task {task.id!r} has {self.by} {str(value)[:40]!r}, which says not how hard it is"
         hint = "Write `order: [EASY, …, HARD]` with all of its values, or name another field."
-        raise RecipeError([Problem("wrong_value", "by", found, hint)])
+        raise RecipeError.about("wrong_value", found, hint, path="by")

@@ -47,6 +47,9 @@ _WORDS = "question _: _what _is _'s _? _. _and _with _plus _next _done"
 _HINTS = """|My _action _invalid _I _write _search _query _or _answer _no _was _closed _the _empty
 _tags _are _nested _a _tag _that _never _opened _only _environment _writes _information _too _many
 _queries"""
+_CODE = """name arguments expression calculator need has no yes call none next done what are is and
+: ; . , ( ) [ ] { } = ' " + - *"""
+_CODE_TAGS = "think answer tool_call tool_response"
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,3 +187,16 @@ def vocabulary() -> list[str]:
     pieces = [piece.replace("_", " ").replace("|", "\n") for piece in marked]
     relations = [f" {relation}" for group in RELATIONS.values() for relation in group]
     return list(dict.fromkeys(["\n", *pieces, *relations, *(f" {name}" for name in NAMES)]))
+
+
+def code_vocabulary() -> list[str]:
+    """Pieces of function calls over the world's names and relations: words, signs and tags.
+
+    Each is there alone, after a blank and after a newline, but a name or relation not after one.
+    """
+    spoken = [relation for group in RELATIONS.values() for relation in group]
+    signs = [*_CODE.split(), *(f"<{t}>" for t in _CODE_TAGS.split())]
+    signs += [f"</{tag}>" for tag in _CODE_TAGS.split()]
+    pieces = [lead + sign for sign in signs for lead in ("", " ", "\n")]
+    pieces += [lead + word for word in (*spoken, *NAMES) for lead in ("", " ")]
+    return list(dict.fromkeys(["\n", " ", *pieces]))

@@ -11,28 +11,46 @@ from pydantic import Field, field_validator
 
 from agentrecipes.components import Component, component, suggest
 from agentrecipes.datasets.reading import SPLITS, common_fields, read
+from agentrecipes.datasets.shipped import folder
 from agentrecipes.recipe.lines import passages
 from agentrecipes.records import Passage, Task
+
+SETS = {  # the set → the reward that measures it
+    "hotpotqa": "exact_match",
+    "gsm8k": "math_equal",
+    "math": "math_equal",
+}
 
 
 @component("dataset")
 class Sample(Component):
-    """Real text without a download: enough to try a recipe, far too little to report a score."""
+    """Real text without a download: enough to try a recipe, far too little to report a score.
 
-    set_: Annotated[str, Field(alias="set")] = "hotpotqa"  # HotpotQA: questions of two hops
+    ``hotpotqa``: questions of two hops with their paragraphs; ``gsm8k``: word problems of primary
+    school; ``math``: competition problems by subject.
+    """
 
-    metrics: ClassVar[tuple[str, ...]] = ("exact_match",)
+    set_: Annotated[str, Field(alias="set")] = "hotpotqa"
+
     spoken: ClassVar[bool] = True
     symbols: ClassVar[frozenset[str]] = frozenset()
 
     @field_validator("set_")
     @classmethod
     def _is_shipped(cls, value: str) -> str:
-        suffix = "_corpus.jsonl.gz"
-        known = [path.name.removesuffix(suffix) for path in _folder().glob(f"*{suffix}")]
-        if value not in known:
-            raise ValueError(f"no sample is called {value!r}. {suggest(value, known)}")
+        if value not in SETS:
+            raise ValueError(f"no sample is called {value!r}. {suggest(value, SETS)}")
         return value
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The reward that measures the set."""
+        return (SETS[self.set_],)
+
+    @property
+    def has_corpus(self) -> bool:
+        """Whether paragraphs came with the questions."""
+        return self._corpus.is_file()
 
     @property
     def fields(self) -> frozenset[str]:
@@ -45,16 +63,13 @@ class Sample(Component):
 
     def corpus(self, split: str) -> Sequence[Passage]:
         """The paragraphs that came with all the questions, gold ones and distractors."""
-        return passages(_folder() / f"{self.set_}_corpus.jsonl.gz")
+        return passages(self._corpus) if self.has_corpus else ()
+
+    @property
+    def _corpus(self) -> Path:
+        return folder() / f"{self.set_}_corpus.jsonl.gz"
 
 
 @lru_cache(maxsize=8)
 def _tasks(name: str) -> Mapping[str, tuple[Task, ...]]:
-    return read([_folder() / f"{name}.jsonl.gz"])
-
-
-def _folder() -> Path:
-    """Where the samples are: inside an installed package, or beside the recipes of a checkout."""
-    package = Path(__file__).parents[1]
-    installed = package / "_recipes" / "data"
-    return installed if installed.is_dir() else package.parents[1] / "recipes" / "data"
+    return read([folder() / f"{name}.jsonl.gz"])

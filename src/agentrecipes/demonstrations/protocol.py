@@ -22,6 +22,8 @@ class Demonstration:
     turns: tuple[tuple[str, str], ...]  # (action, observation); the last observation may be ""
     weights: tuple[float, ...]
     correct: bool | None = None  # None where nobody knows
+    # By turn, the earlier turns that its prompt shows, where a context was edited; else empty: all.
+    shown: tuple[tuple[int, ...], ...] = ()
 
 
 class Demonstrations(Protocol):

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from random import Random
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from agentrecipes.components import Component, component
+from agentrecipes.demonstrations.playing import written
 from agentrecipes.demonstrations.protocol import Demonstration
+from agentrecipes.environments.context import context_of
 from agentrecipes.environments.protocol import Agent, Environment
 from agentrecipes.environments.renaming import Renaming
 from agentrecipes.environments.script import Faults, Script
-from agentrecipes.errors import RecipeError
+from agentrecipes.errors import Problem, RecipeError
 from agentrecipes.numerics.streams import derive
 from agentrecipes.records import Task
 
@@ -32,8 +34,8 @@ MIX = {  # share of a type; longer questions are harder to imitate
 class Scripted(Component):
     """Follows a task's plan with faults, so that imitation alone cannot be perfect.
 
-    A task without a plan is played by the environment's oracle, faultlessly: on real questions it
-    searches for the supporting titles, then answers.
+    A task without a plan is played by the environment's oracle: on real questions it searches for
+    the supporting titles, then answers; a share `random` of such episodes is played at random.
 
     With the defaults, half of the demonstrations end correct where three queries fit a turn, and
     43 % where one does. A reward can select what they show rarely, and revives nothing that they
@@ -50,6 +52,21 @@ class Scripted(Component):
     wrong_passage: Share = 0.10  # another passage is read than the right one
     wrong_relation: Share = 0.05  # another relation of the question is looked up
     one_query: Share = 0.30  # only the first of several pending queries is asked
+    backtrack: Share = 0.0  # a step that did not find what was asked for is taken back
+    summary: Share = 0.0  # what was found is summed up before the next query
+    random: Share = 0.0  # of tasks without a plan: played by the environment's random agent
+
+    def rules(self, stage: Any) -> Iterable[Problem]:
+        """Only a stack can be edited."""
+        stacked = context_of(stage.environment).policy == "stack"
+        for name in ("backtrack", "summary"):
+            if getattr(self, name) and not stacked:
+                yield Problem(
+                    code="no_stack",
+                    path=name,
+                    message="the environment has no stack that a demonstration could edit",
+                    suggestion="Write `environment: {context: {policy: stack}, protocol: stack}`.",
+                )
 
     def draw(self, environment: Environment, seed: int) -> Sequence[Demonstration]:
         """`count` demonstrations of training tasks; the same for the same seed.
@@ -75,6 +92,7 @@ class Scripted(Component):
             turns=tuple([(text(action), text(seen)) for action, seen in demonstration.turns]),
             weights=demonstration.weights,
             correct=demonstration.correct,
+            shown=demonstration.shown,
         )
 
     async def _draw(self, environment: Environment, seed: int) -> list[Demonstration]:
@@ -105,32 +123,15 @@ class Scripted(Component):
         return chosen
 
     async def _play(self, environment: Environment, task: Task, seed: int) -> Demonstration:
-        """One episode; an action that finds `max_turns` used up is not written."""
-        protocol = environment.protocol
+        """One episode."""
         episode = environment.open(task, seed)
-        script = self._script(environment, episode.task, seed)
-        turns: list[tuple[str, str]] = []
-        observation, answer = None, None
-        for _ in range(environment.max_turns):
-            written = protocol.write(script(observation))
-            outcome = await episode.step(protocol.parse(written))
-            turns.append((written, outcome.observation))
-            observation, answer = outcome.observation, outcome.answer
-            if outcome.done:
-                break
-        await episode.close()
-        return Demonstration(
-            task=episode.task,
-            messages=episode.messages,
-            turns=tuple(turns),
-            weights=(1.0,) * len(turns),
-            correct=answer in episode.task.gold_answers,
-        )
+        return await written(environment, episode, self._script(environment, episode.task, seed))
 
     def _script(self, environment: Environment, task: Task, seed: int) -> Agent:
-        """The plan with faults; where a task has no plan, the environment's oracle."""
+        """The plan with faults; where a task has no plan, the environment's oracle or random."""
         if "plan" not in task.data:
-            return environment.oracle(task)
+            at_random = Random(derive(seed, "played at random")).random() < self.random
+            return environment.random(task, seed) if at_random else environment.oracle(task)
         queries = int(getattr(environment.protocol, "queries_per_turn", 1))
         return Script(task, queries, faults=self._faults(), random=Random(seed))
 
@@ -142,4 +143,6 @@ class Scripted(Component):
             wrong_passage=self.wrong_passage,
             wrong_relation=self.wrong_relation,
             one_query=self.one_query,
+            backtrack=self.backtrack,
+            summary=self.summary,
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from agentrecipes.components import Component, component
-from agentrecipes.engines import vllm_setup
+from agentrecipes.engines.vllm_runtime import setup
 from agentrecipes.errors import Problem
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Vllm(Component):
 
     def bound(self, *, fp32: bool) -> float | None:
         """Most nats between a token's log-probability here and in the trainer."""
-        return vllm_setup.bound(self, fp32=fp32)
+        return setup.bound(self, fp32=fp32)
 
     def require(self) -> None:
         """Nothing, if a tested vLLM is installed.
@@ -64,7 +64,7 @@ class Vllm(Component):
         Raises:
             MissingExtra: it is not.
         """
-        vllm_setup.require()
+        setup.require()
 
     def start(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> Engine:
         """An engine that samples once weights are loaded; policy version 0.
@@ -74,7 +74,7 @@ class Vllm(Component):
             MissingExtra: vLLM is not installed, or in a version that was not tested.
         """
         self.require()
-        vllm_setup.environment({"VLLM_ENABLE_V1_MULTIPROCESSING": "0"})
-        from agentrecipes.engines.vllm_local import LocalEngine
+        setup.environment({"VLLM_ENABLE_V1_MULTIPROCESSING": "0"})
+        from agentrecipes.engines.vllm_runtime.local import LocalEngine
 
         return LocalEngine(model, tokenizer, self)

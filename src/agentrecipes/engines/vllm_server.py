@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from agentrecipes.components import Component, component
-from agentrecipes.engines import vllm_setup
+from agentrecipes.engines.vllm_runtime import setup
 from agentrecipes.errors import Problem
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class VllmServer(Component):
 
     def bound(self, *, fp32: bool) -> float | None:
         """Most nats between a token's log-probability here and in the trainer."""
-        return vllm_setup.bound(self, fp32=fp32)
+        return setup.bound(self, fp32=fp32)
 
     def require(self) -> None:
         """Nothing, if a tested vLLM is installed, or the servers are there.
@@ -86,7 +86,7 @@ class VllmServer(Component):
             MissingExtra: it is not.
         """
         if not self.urls:
-            vllm_setup.require()
+            setup.require()
 
     def start(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> Engine:
         """An engine that samples once weights are loaded.
@@ -96,6 +96,6 @@ class VllmServer(Component):
             MissingExtra: vLLM is not installed, or in a version that was not tested.
         """
         self.require()
-        from agentrecipes.engines.vllm_remote import RemoteEngine
+        from agentrecipes.engines.vllm_runtime.remote import RemoteEngine
 
         return RemoteEngine(model, tokenizer, self)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -29,6 +29,7 @@ class Desk:
 
     tools: Mapping[str, Tool]
     limits: Limits
+    told: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # schemas as they were told
 
     async def answer(self, calls: Sequence[Call]) -> list[ToolResult]:
         """One result per call and in their order; errors of calls and tools are results too.
@@ -47,10 +48,15 @@ class Desk:
         tool = self.tools.get(call.tool)
         if tool is None:
             known = suggest(call.tool, self.tools)
-            return ToolResult(call, error=f"no tool is called {call.tool!r}. {known}")
-        wrong = faults(call.arguments, tool.schema.get("parameters", {}))
+            said = f"no tool is called {call.tool!r}. {known}"
+            return ToolResult(call, error=said, outcome="unknown_tool")
+        schema = self.told.get(call.tool, tool.schema)
+        if tool.schema != schema:
+            said = "the tool is no longer what it was said to be, and was not called"
+            return ToolResult(call, error=said, outcome="changed")
+        wrong = faults(call.arguments, schema.get("parameters", {}))
         if wrong:
-            return ToolResult(call, error="; ".join(wrong))
+            return ToolResult(call, error="; ".join(wrong), outcome="wrong_arguments")
         try:
             async with asyncio.timeout(self.limits.seconds) as limit:
                 result = await tool.call(call.arguments)
@@ -58,14 +64,20 @@ class Desk:
             raise
         except (Exception, SystemExit) as error:  # the boundary to the code of tools
             if limit.expired():
-                return ToolResult(call, error=f"no result within {self.limits.seconds:g} s")
-            return self._cut(ToolResult(call, error=f"{type(error).__name__}: {error}"))
-        return self._cut(replace(_checked(result, call), call=call))
+                said = f"no result within {self.limits.seconds:g} s"
+                return ToolResult(call, error=said, outcome="late")
+            said = f"{type(error).__name__}: {error}"
+            return self._cut(ToolResult(call, error=said, outcome="raised"))
+        checked = _checked(result, call)
+        outcome = "result" if checked.error is None else "error"
+        return self._cut(replace(checked, call=call, outcome=outcome))
 
     def _cut(self, result: ToolResult) -> ToolResult:
         """The result in characters that UTF-8 has, and not more of them than the limit."""
         error = None if result.error is None else self._short(result.error)
-        return replace(result, text=self._short(result.text), error=error)
+        most = self.limits.characters
+        outcome = "cut" if error is None and len(result.text) > most else result.outcome
+        return replace(result, text=self._short(result.text), error=error, outcome=outcome)
 
     def _short(self, text: str) -> str:
         most = self.limits.characters

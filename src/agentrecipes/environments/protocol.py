@@ -24,6 +24,7 @@ class Outcome:
     done: bool = False
     answer: str | None = None
     reward: float = 0.0  # this turn's; most environments give none
+    calls: tuple[str, ...] = ()  # what became of each call: result, error, late, ...
     context: tuple[Message, ...] | None = None  # a whole new context: it starts a new row
 
 

@@ -8,7 +8,7 @@ scores what searching can give, never more.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from random import Random
@@ -32,6 +32,8 @@ class Faults:
     wrong_passage: float = 0.0  # reads another passage than the right one
     wrong_relation: float = 0.0  # asks for another relation of the question
     one_query: float = 0.0  # asks only the first of several pending queries
+    backtrack: float = 0.0  # no fault: takes back a step that did not find what was asked for
+    summary: float = 0.0  # no fault either: sums up what it has found before it asks again
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +55,34 @@ class Script:
         self._faults = faults
         self._random = random
         self._found: dict[int, str] = {}  # part of the plan → value; the order is that of finding
+        self._told: dict[int, str] = {}  # part of the plan → the fact that says it
         self._asked: list[Asked] = []
         self._turns = 0  # turns of searching that were read
 
     def __call__(self, observation: str | None) -> Action:
+        if (
+            self._asked
+            and self._missed(observation or "")
+            and self._happens(self._faults.backtrack)
+        ):
+            self._asked = []
+            return Action("again", (Call("backtrack", {}),))
         if self._asked:
             self._read(observation or "")
         if len(self._found) == len(self._plan) or (self._asked and self._stops_early()):
             return Action("done", answer=self._answer())
+        if self._asked and self._happens(self._faults.summary):
+            self._asked = []
+            return Action("next", (Call("summary", {"text": " ".join(self._told.values())}),))
         return self._ask()
+
+    def _missed(self, observation: str) -> bool:
+        """Whether an answer to any of the questions on their way is not in the observation."""
+        return any(
+            [asked.subject, asked.relation] not in [key for *key, _ in facts]
+            or asked.relation != self._plan[asked.place][1]
+            for asked, facts in self._facts(observation)
+        )
 
     def _stops_early(self) -> bool:
         faults = self._faults
@@ -102,13 +123,19 @@ class Script:
         return Call("search", {"query": query, **({"slot": label} if label != number else {})})
 
     def _read(self, observation: str) -> None:
+        for asked, facts in self._facts(observation):
+            value = self._value(asked, facts)
+            self._found[asked.place] = value
+            self._told[asked.place] = f"{asked.subject} 's {asked.relation} is {value} ."
+        self._turns += 1
+
+    def _facts(self, observation: str) -> Iterator[tuple[Asked, Facts]]:
+        """What the observation says where each question on its way was answered."""
         pieces = LABEL.split(observation)
         sections = {1: pieces[0], **dict(zip(map(int, pieces[1::2]), pieces[2::2], strict=True))}
         for asked in self._asked:
             label = 1 if self._chained else asked.place + 1
-            facts = FACT.findall(sections.get(label, observation))
-            self._found[asked.place] = self._value(asked, facts)
-        self._turns += 1
+            yield asked, FACT.findall(sections.get(label, observation))
 
     def _value(self, asked: Asked, facts: Facts) -> str:
         right = [value for *key, value in facts if key == [asked.subject, asked.relation]]

@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from agentrecipes.components import Component, PartOf, component
 from agentrecipes.datasets.protocol import Dataset
-from agentrecipes.environments.prompt import QUESTION, Text, prompt_problems
+from agentrecipes.environments.context import Context, context_problems, wandering
+from agentrecipes.environments.halting import Halting, halting_problems
+from agentrecipes.environments.prompt import QUESTION, Text, prompt_problems, told_answers
 from agentrecipes.environments.protocol import Agent, OnInvalid, Outcome
 from agentrecipes.environments.renaming import Renaming
 from agentrecipes.environments.script import Faults, Script, guesser, reader
-from agentrecipes.errors import Problem
+from agentrecipes.errors import Problem, TaskFailed
 from agentrecipes.numerics.streams import derive
 from agentrecipes.protocols.protocol import ActionProtocol
 from agentrecipes.records import Action, Call, Message, Passage, Task, ToolResult
-from agentrecipes.retrievers.protocol import Retriever, Searcher
+from agentrecipes.retrievers.protocol import Retriever, Searcher, Waiting
 
 NOTHING_FOUND = "Nothing was found."
 
@@ -37,12 +39,20 @@ class Search(Component):
     protocol: Annotated[Any, PartOf("protocol"), Field(validate_default=True)] = "search_tags"
     max_turns: Annotated[int, Field(ge=1)] = 5
     on_invalid: OnInvalid = OnInvalid()
+    context: Context = Context()  # which turns the policy goes on seeing
+    halting: Halting = Halting()  # when an answer counts
+    # of the retriever: the trajectory ends with tool_error, or is shown the error and goes on
+    on_failure: Literal["stop", "error"] = "stop"
     system: Text | None = None  # a system message: text, or a file
     prompt: Text | None = None  # the user message with {question}, or a file; null: see `messages`
 
     def rules(self, stage: Any) -> Iterable[Problem]:
         """A prompt must have a place for the question, and there must be something to search in."""
         yield from prompt_problems(self.prompt)
+        yield from context_problems(self)
+        yield from halting_problems(self)
+        yield from told_answers(self, self._dataset)
+        yield from getattr(self.retriever, "rules_of_corpus", tuple)()
         if not getattr(self.dataset, "has_corpus", True) and self.retriever_lacks_corpus:
             yield Problem(
                 code="no_corpus",
@@ -81,7 +91,8 @@ class Search(Component):
         if task.split == "train" and self.symbols:
             renaming = Renaming(self.symbols, seed)
             task = renaming.task(task)
-        desk = Desk(self._searcher(task.split), self.protocol, self._dataset.spoken, renaming)
+        searcher = self._searcher(task.split)
+        desk = Desk(searcher, self.protocol, self._dataset.spoken, renaming, self.on_failure)
         return SearchEpisode(task, self.messages(task.question), desk)
 
     def messages(self, question: str) -> tuple[Message, ...]:
@@ -97,7 +108,9 @@ class Search(Component):
         if self.prompt is not None:
             content = self.prompt.replace(QUESTION, question)
         elif self._dataset.spoken and self.system is None:
-            content = f"{self.protocol.system(('search',))}\nQuestion: {question}"
+            content = (
+                f"{self.protocol.system(('search', *self.context.tools))}\nQuestion: {question}"
+            )
         else:
             content = question
         return (*opening, Message("user", content))
@@ -112,7 +125,8 @@ class Search(Component):
 
     def random(self, task: Task, seed: int) -> Agent:
         """Searches and answers with words of the question and of what it was shown."""
-        return guesser(task, self.symbols, Random(derive(seed, "random", task.id)))
+        random = Random(derive(seed, "random", task.id))
+        return wandering(self, guesser(task, self.symbols, random), random)
 
     @property
     def _dataset(self) -> Dataset:
@@ -132,20 +146,36 @@ class Desk:
     protocol: ActionProtocol
     spoken: bool
     renaming: Renaming | None
+    on_failure: str = "stop"
 
-    def answer(self, calls: Sequence[Call]) -> list[ToolResult]:
-        """One result per call and in their order; a call that is no search gets an error."""
+    async def answer(self, calls: Sequence[Call]) -> list[ToolResult]:
+        """One result per call and in their order; a call that is no search gets an error.
+
+        Raises:
+            TaskFailed: the retriever failed, and `on_failure` is "stop".
+        """
         queries = [_query(call) for call in calls]
         wanted = [query for query in queries if query is not None]
         if self.renaming is not None:
             wanted = [self.renaming.original(query) for query in wanted]
-        found = iter(self.searcher.search(wanted))
+        try:
+            found = iter(await self._found(wanted))
+        except TaskFailed as error:
+            if self.on_failure == "stop":
+                raise
+            return [ToolResult(call, error=f"the search failed: {error}") for call in calls]
         return [
             ToolResult(call, error="only search takes calls here, with a query")
             if query is None
             else self._result(call, next(found))
             for call, query in zip(calls, queries, strict=True)
         ]
+
+    async def _found(self, queries: Sequence[str]) -> list[list[Passage]]:
+        """What is found; a searcher that waits for something else lets other episodes go on."""
+        if isinstance(self.searcher, Waiting):
+            return await self.searcher.find(queries)
+        return self.searcher.search(queries)
 
     def _result(self, call: Call, passages: Sequence[Passage]) -> ToolResult:
         if self.renaming is not None:
@@ -165,10 +195,14 @@ class SearchEpisode:
     desk: Desk
 
     async def step(self, action: Action) -> Outcome:
-        """The end, if the action answers, else what its queries found."""
+        """The end, if the action answers, else what its queries found.
+
+        Raises:
+            TaskFailed: the retriever failed.
+        """
         if action.answer is not None:
             return Outcome(done=True, answer=action.answer)
-        return Outcome(observation=self.desk.protocol.render(self.desk.answer(action.calls)))
+        return Outcome(observation=self.desk.protocol.render(await self.desk.answer(action.calls)))
 
     async def close(self) -> None:
         """Nothing is held open."""

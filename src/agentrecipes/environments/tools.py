@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from random import Random
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from agentrecipes.components import Component, PartOf, component
+from agentrecipes.components import Component, Fields, PartOf, component
 from agentrecipes.datasets.protocol import Dataset
 from agentrecipes.environments.callers import drawer, follower
 from agentrecipes.environments.calling import Desk, Limits
+from agentrecipes.environments.context import Context, context_problems, wandering
+from agentrecipes.environments.halting import Halting, halting_problems
 from agentrecipes.environments.prompt import QUESTION, Text, prompt_problems
 from agentrecipes.environments.protocol import Agent, OnInvalid, Outcome
-from agentrecipes.errors import Problem
+from agentrecipes.errors import Problem, RecipeError, TaskFailed
 from agentrecipes.numerics.streams import derive
 from agentrecipes.protocols.protocol import ActionProtocol
 from agentrecipes.records import Action, Message, Task
-from agentrecipes.tools.protocol import Tool
+from agentrecipes.tools.protocol import Session
+
+
+class CallRewards(Fields):
+    """What the environment gives a turn for each of its calls: process rewards.
+
+    The reward ``environment`` brings them into the return.
+    """
+
+    result: float = 0.0  # the call had a result
+    error: float = 0.0  # or whatever else became of it
+
+    def of(self, outcomes: Sequence[str]) -> float:
+        """The sum over a turn's calls; a result that was cut is one."""
+        good = sum(outcome in ("result", "cut") for outcome in outcomes)
+        return self.result * good + self.error * (len(outcomes) - good)
 
 
 @component("environment")
@@ -37,7 +56,10 @@ class Tools(Component):
     protocol: Annotated[Any, PartOf("protocol"), Field(validate_default=True)] = "hermes"
     max_turns: Annotated[int, Field(ge=1)] = 5
     on_invalid: OnInvalid = OnInvalid()
+    context: Context = Context()  # which turns the policy goes on seeing
+    halting: Halting = Halting()  # when an answer counts
     limits: Limits = Limits()  # of one call
+    call_rewards: CallRewards = CallRewards()  # what a turn gets for what its calls came to
     instructions: Literal["system", "user", "none"] = "system"  # where the protocol's stand
     system: Text | None = None  # text, or a file; stands before the instructions
     prompt: Text | None = None  # the user message with {question}, or a file
@@ -45,7 +67,10 @@ class Tools(Component):
     def rules(self, stage: Any) -> Iterable[Problem]:
         """A prompt has a place for the question, and the protocol can call every tool."""
         yield from prompt_problems(self.prompt)
-        named = [str(tool.schema["name"]) for tool in self.tools]
+        yield from context_problems(self)
+        yield from halting_problems(self)
+        shared = [tool for tool in self.tools if not hasattr(tool, "session")]
+        named = [str(tool.schema["name"]) for tool in shared]
         twice = sorted({name for name in named if named.count(name) > 1})
         if twice:
             yield Problem(
@@ -55,7 +80,7 @@ class Tools(Component):
                 suggestion="Take one of them out.",
             )
         only = self._only_tool
-        if only is not None and set(named) != {only}:
+        if only is not None and (set(named) != {only} or len(shared) < len(self.tools)):
             yield Problem(
                 code="tool_without_a_call",
                 path="protocol",
@@ -78,14 +103,28 @@ class Tools(Component):
         return self._dataset.tasks(split)
 
     def open(self, task: Task, seed: int) -> ToolsEpisode:
-        """`task` as it is; nothing in it is drawn."""
-        desk = Desk(self._by_name, self.limits)
-        return ToolsEpisode(task, self.messages(task.question), desk, self.protocol)
+        """`task` as it is; nothing in it is drawn. Tools that remember begin anew.
+
+        Raises:
+            RecipeError: two tools have one name.
+        """
+        told = {str(schema["name"]): deepcopy(schema) for schema in self._schemas}
+        if len(told) < len(self._schemas):
+            names = ", ".join(str(schema["name"]) for schema in self._schemas)
+            raise RecipeError(f"environment.tools: two tools have one name, of {names}. Drop one")
+        sessions = tuple(
+            part.session(task, seed) for part in self.tools if hasattr(part, "session")
+        )
+        own = [tool for tool in self.tools if not hasattr(tool, "session")]
+        own += [tool for session in sessions for tool in session.tools]
+        desk = Desk({str(tool.schema["name"]): tool for tool in own}, self.limits, told)
+        messages = self.messages(task.question)
+        return ToolsEpisode(task, messages, desk, self.protocol, self.call_rewards, sessions)
 
     def messages(self, question: str) -> tuple[Message, ...]:
         """The opening messages: instructions and question."""
         protocol: ActionProtocol = self.protocol
-        schemas = [tool.schema for tool in self._by_name.values()]
+        schemas = [*self._schemas, *self.context.tools]
         told = "" if self.instructions == "none" else protocol.system(schemas)
         content = question.strip()
         if self.prompt is not None:
@@ -103,8 +142,9 @@ class Tools(Component):
 
     def random(self, task: Task, seed: int) -> Agent:
         """Calls tools with words of the question and of what it was shown, and answers with one."""
-        schemas = [tool.schema for tool in self._by_name.values()]
-        return drawer(task, schemas, Random(derive(seed, "random", task.id)))
+        schemas = list(self._schemas)
+        random = Random(derive(seed, "random", task.id))
+        return wandering(self, drawer(task, schemas, random), random)
 
     @property
     def _dataset(self) -> Dataset:
@@ -112,8 +152,10 @@ class Tools(Component):
         return dataset
 
     @property
-    def _by_name(self) -> Mapping[str, Tool]:
-        return {str(tool.schema["name"]): tool for tool in self.tools}
+    def _schemas(self) -> Sequence[Mapping[str, Any]]:
+        """Of all tools, those of every session included."""
+        parts = ((p.schemas if hasattr(p, "session") else [p.schema]) for p in self.tools)
+        return [schema for own in parts for schema in own]
 
     @property
     def _only_tool(self) -> str | None:
@@ -129,6 +171,8 @@ class ToolsEpisode:
     messages: tuple[Message, ...]
     desk: Desk
     protocol: ActionProtocol
+    rewards: CallRewards
+    sessions: tuple[Session, ...] = ()
 
     async def step(self, action: Action) -> Outcome:
         """The end, if the action answers, else what its calls gave.
@@ -138,7 +182,18 @@ class ToolsEpisode:
         """
         if action.answer is not None:
             return Outcome(done=True, answer=action.answer)
-        return Outcome(observation=self.protocol.render(await self.desk.answer(action.calls)))
+        results = await self.desk.answer(action.calls)
+        outcomes = tuple(result.outcome for result in results)
+        shown = self.protocol.render(results)
+        return Outcome(shown, reward=self.rewards.of(outcomes), calls=outcomes)
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Close the tools that were this episode's own, whatever one of them does.
+
+        Raises:
+            TaskFailed: one could not be closed.
+        """
+        closing = (session.close() for session in self.sessions)
+        failed = [e for e in await asyncio.gather(*closing, return_exceptions=True) if e]
+        if failed:
+            raise TaskFailed(f"a tool could not be closed: {failed[0]}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
@@ -25,6 +26,7 @@ def rollout_metrics(scored: Sequence[Scored]) -> dict[str, float]:
         **{
             f"rollout/stop_{stop}": _mean(one.stop is stop for one in trajectories) for stop in Stop
         },
+        **call_outcomes(trajectories),
         **degenerate_groups(scored),
         **reward_metrics(scored),
         **judge_metrics(scored),
@@ -52,6 +54,13 @@ def _shape(trajectories: Sequence[Trajectory]) -> dict[str, float]:
 def calls(trajectory: Trajectory, tool: str | None = None) -> int:
     """How often a trajectory called `tool`, or any tool at all."""
     return sum(tool in (None, call.tool) for turn in trajectory.turns for call in turn.calls)
+
+
+def call_outcomes(trajectories: Sequence[Trajectory]) -> dict[str, float]:
+    """``tools/<outcome>``: how many calls became what; nothing where no environment says it."""
+    turns = [turn for one in trajectories for turn in one.turns]
+    counts = Counter(outcome for turn in turns for outcome in turn.outcomes)
+    return {f"tools/{outcome}": float(count) for outcome, count in sorted(counts.items())}
 
 
 def degenerate_groups(scored: Sequence[Scored]) -> dict[str, float]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from agentrecipes.components import Component, FileName, component
-from agentrecipes.errors import Problem
-from agentrecipes.judges import line
+from agentrecipes.components import Component, component
+from agentrecipes.judges import line, server
 from agentrecipes.judges.spending import Budget
 
 
@@ -22,46 +21,33 @@ class OpenAI(Component):
     parameters, and under the address unless that is loopback, where a port says nothing.
     """
 
-    model: str  # name of the model on the server
-    base_url: str = "https://api.openai.com/v1"
-    key_variable: str = "OPENAI_API_KEY"  # environment variable that holds the key
+    model: server.Model
+    base_url: server.Address = server.USUAL
+    key_variable: server.KeyVariable = "OPENAI_API_KEY"
     system: str | None = None  # system message; null: none
     temperature: Annotated[float, Field(ge=0.0)] = 0.0
     tokens: Annotated[int, Field(ge=1)] = 256  # most tokens of a reply
     seed: int | None = None  # passed on, for servers that take one
-    concurrency: Annotated[int, Field(ge=1)] = 64  # most requests at once
-    timeout_seconds: Annotated[float, Field(gt=0.0)] = 120.0  # for one prompt, retries included
-    retries: Annotated[int, Field(ge=0)] = 4  # after a request that failed for a while
-    backoff_seconds: Annotated[float, Field(ge=0.0)] = 0.5  # before the first retry; then doubled
-    cache: Annotated[str, FileName("made")] | None = (
-        None  # folder in which replies are kept; null: the reward's own `cache`
-    )
+    concurrency: server.Concurrency = 64
+    timeout_seconds: server.Seconds = 120.0
+    retries: server.Retries = 4
+    backoff_seconds: server.Backoff = 0.5
+    cache: server.Cache = None
     budget: Budget = Budget()
 
+    asks_at_once: ClassVar = server.asks_at_once
+    rules: ClassVar = server.rules
+    answer: ClassVar = line.replies
     address: ClassVar[str] = "chat/completions"
-
-    @property
-    def asks_at_once(self) -> int:
-        """The most requests on their way."""
-        return self.concurrency
-
-    def rules(self, stage: Any) -> Iterable[Problem]:
-        """The address is one."""
-        return line.address_problems(self.base_url, self.key_variable)
 
     def identity(self) -> Mapping[str, Any]:
         """Model, parameters, and the address unless it is loopback."""
         own = ("model", "system", "temperature", "tokens", "seed")
-        where = "loopback" if line.is_near(self.base_url) else self.base_url.rstrip("/")
-        return {"judge": "openai", "server": where, **{key: getattr(self, key) for key in own}}
-
-    async def answer(self, prompts: Sequence[str]) -> list[str]:
-        """One reply per prompt, in their order.
-
-        Raises:
-            TaskFailed: the server refuses, fails again and again, or the budget is spent.
-        """
-        return await line.replies(self, prompts)
+        return {
+            "judge": "openai",
+            "server": server.where(self),
+            **{key: getattr(self, key) for key in own},
+        }
 
     def body(self, prompt: str) -> dict[str, Any]:
         """What is posted for one prompt."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
-from pydantic import Field
 
-from agentrecipes.components import Component, FileName, component
-from agentrecipes.errors import Problem
-from agentrecipes.judges import line
+from agentrecipes.components import Component, component
+from agentrecipes.judges import line, server
 from agentrecipes.judges.spending import Budget
 
 
@@ -22,41 +20,24 @@ class OpenAIEmbeddings(Component):
     kept as the judge `openai` is.
     """
 
-    model: str  # name of the model on the server
-    base_url: str = "https://api.openai.com/v1"
-    key_variable: str = "OPENAI_API_KEY"  # environment variable that holds the key
-    concurrency: Annotated[int, Field(ge=1)] = 64  # most requests at once
-    timeout_seconds: Annotated[float, Field(gt=0.0)] = 120.0  # for one text, retries included
-    retries: Annotated[int, Field(ge=0)] = 4  # after a request that failed for a while
-    backoff_seconds: Annotated[float, Field(ge=0.0)] = 0.5  # before the first retry; then doubled
-    cache: Annotated[str, FileName("made")] | None = (
-        None  # folder in which vectors are kept; null: the reward's own `cache`
-    )
+    model: server.Model
+    base_url: server.Address = server.USUAL
+    key_variable: server.KeyVariable = "OPENAI_API_KEY"
+    concurrency: server.Concurrency = 64
+    timeout_seconds: server.Seconds = 120.0
+    retries: server.Retries = 4
+    backoff_seconds: server.Backoff = 0.5
+    cache: server.Cache = None
     budget: Budget = Budget()
 
+    asks_at_once: ClassVar = server.asks_at_once
+    rules: ClassVar = server.rules
+    answer: ClassVar = line.replies
     address: ClassVar[str] = "embeddings"
-
-    @property
-    def asks_at_once(self) -> int:
-        """The most requests on their way."""
-        return self.concurrency
-
-    def rules(self, stage: Any) -> Iterable[Problem]:
-        """The address is one."""
-        return line.address_problems(self.base_url, self.key_variable)
 
     def identity(self) -> Mapping[str, Any]:
         """Model, and the address unless it is loopback."""
-        where = "loopback" if line.is_near(self.base_url) else self.base_url.rstrip("/")
-        return {"judge": "openai_embeddings", "server": where, "model": self.model}
-
-    async def answer(self, prompts: Sequence[str]) -> list[str]:
-        """A vector as JSON per text, in their order.
-
-        Raises:
-            TaskFailed: the server refuses, fails again and again, or the budget is spent.
-        """
-        return await line.replies(self, prompts)
+        return {"judge": "openai_embeddings", "server": server.where(self), "model": self.model}
 
     def body(self, prompt: str) -> dict[str, Any]:
         """What is posted for one text."""

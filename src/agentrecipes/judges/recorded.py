@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Annotated, Any, ClassVar
 from agentrecipes.components import Component, FileName, component
 from agentrecipes.errors import RecipeError, TaskFailed
 from agentrecipes.judges.kept import prompt_hash
+from agentrecipes.recipe.lines import rows
 
 
 @component("judge")
@@ -21,7 +21,7 @@ class Recorded(Component):
     by hand. The same prompt with two different replies is refused: nobody could say which counts.
     """
 
-    path: Annotated[str, FileName("data")]  # file of lines of JSON
+    path: Annotated[str, FileName("data")]  # file of lines of JSON, .jsonl or .jsonl.gz
 
     asks_at_once: ClassVar[int] = 1
     timeout_seconds: ClassVar[float] = float("inf")
@@ -48,22 +48,11 @@ class Recorded(Component):
 @lru_cache(maxsize=8)
 def _replies(path: Path, changed: int) -> Mapping[str, str]:
     found: dict[str, str] = {}
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise RecipeError(f"{path}: the recording cannot be read: {error}") from error
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            data = json.loads(line)
-            prompt, reply = str(data["prompt"]), str(data["reply"])
-        except (ValueError, KeyError, TypeError) as error:
+    for where, row in rows(path):
+        if "prompt" not in row or "reply" not in row:
             wanted = 'lines are {"prompt": …, "reply": …}'
-            raise RecipeError(f"{path}:{number}: no recorded reply: {wanted}") from error
-        key = prompt_hash(prompt)
-        if found.setdefault(key, reply) != reply:
-            raise RecipeError(
-                f"{path}:{number}: this prompt has two different replies; keep one of them"
-            )
+            raise RecipeError(f"{where}: no recorded reply: {wanted}")
+        reply = str(row["reply"])
+        if found.setdefault(prompt_hash(str(row["prompt"])), reply) != reply:
+            raise RecipeError(f"{where}: this prompt has two different replies; keep one of them")
     return found

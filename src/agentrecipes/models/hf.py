@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from agentrecipes.components import Component, Fields, component
-from agentrecipes.errors import Problem
+from agentrecipes.errors import MissingExtra, Problem
 from agentrecipes.models.loading import locate, missing_quant, read_model, read_tokenizer
 
 if TYPE_CHECKING:
@@ -53,8 +53,17 @@ class HF(Component):
             found = "weights of four bits cannot be trained"
             yield Problem("contradiction", "quantize", found, "Add `lora: {rank: 16}`.")
         elif self.quantize is not None and (missing := missing_quant()) is not None:
-            needs, _, command = missing.partition(". ")
-            yield Problem("missing_extra", "quantize", needs, f"{command}.")
+            needs, _, command = missing.partition(". ")  # a recipe may be checked elsewhere
+            yield Problem("missing_extra", "quantize", needs, f"{command}.", severity="warning")
+
+    def require(self) -> None:
+        """Nothing, if what the weights need is installed; asked before a run begins.
+
+        Raises:
+            MissingExtra: it is not; the message has the command that installs it.
+        """
+        if self.quantize is not None and (missing := missing_quant()) is not None:
+            raise MissingExtra(missing)
 
     def build(self, seed: int) -> PreTrainedModel:
         """The model on the CPU; `seed` draws the adapter's first weights.

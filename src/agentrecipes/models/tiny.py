@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 HEAD = 32  # width of a head; 32 is the smallest that vLLM's CPU attention supports
 LONGEST = 2048  # positions
+LEADS = ("", " ", "\n")  # what may stand before a word within its token
 ROPE_BASE = 1000.0  # short sequences: the slowest rotation still turns within one
 
 
@@ -25,12 +26,23 @@ class Tiny(Component):
     heads: Annotated[int, Field(ge=1)] = 2  # each 32 wide
     mlp: Annotated[int, Field(ge=1)] = 192
     init: Annotated[float, Field(gt=0.0)] = 0.08  # standard deviation of every matrix
+    text: Literal["prose", "code"] = "prose"  # code: brackets, quotes and commas stand alone
+    words: tuple[str, ...] = ()  # further words of its vocabulary, of a protocol's tags for example
 
     @model_validator(mode="after")
     def _fits(self) -> Tiny:
         if self.width % self.heads:
             raise ValueError(f"width {self.width} cannot be shared by {self.heads} heads")
         return self
+
+    @property
+    def vocabulary(self) -> list[str]:
+        """Words of the generated world, then its own: alone, after a blank, after a newline."""
+        from agentrecipes.datasets.knowledge import code_vocabulary, vocabulary
+
+        known = code_vocabulary() if self.text == "code" else vocabulary()
+        own = [lead + word for word in self.words for lead in LEADS]
+        return list(dict.fromkeys([*known, *own]))
 
     def build(self, seed: int) -> PreTrainedModel:
         """A float32 LlamaForCausalLM on the CPU, the same for the same seed."""
@@ -71,10 +83,10 @@ class Tiny(Component):
 
     def tokenizer(self) -> PreTrainedTokenizerFast:
         """Whole words of the generated world, bytes for everything else."""
-        from agentrecipes.datasets.knowledge import vocabulary
-        from agentrecipes.models.words import word_tokenizer
+        from agentrecipes.models.words import CODE, WORD, word_tokenizer
 
-        return word_tokenizer(vocabulary(), LONGEST)
+        cut = CODE if self.text == "code" else WORD
+        return word_tokenizer(self.vocabulary, LONGEST, cut=cut)
 
     def parameter_groups(self, model: PreTrainedModel) -> list[dict[str, Any]]:
         """All parameters, in one group."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 PAD, END = "<pad>", "<|end|>"
 SPECIAL = (PAD, END, "<|user|>", "<|assistant|>", "<|system|>", "<|tool|>")  # their ids are 0, 1, …
 WORD = r"[ \n]?\S+|\s"  # every character is in exactly one match
+CODE = r"[ \n]?</?\w+>|[ \n]?\w+|[ \n]?[^\w\s]|\s"  # the same; brackets and quotes stand alone
 # Broken up, so that text which looks like a special token is not found in the vocabulary as a word.
 LOOKALIKE = r"<\||<(?=pad>)"
 
@@ -32,11 +33,13 @@ TEMPLATE = (
 )
 
 
-def word_tokenizer(words: Sequence[str], longest: int = 2048) -> PreTrainedTokenizerFast:
+def word_tokenizer(
+    words: Sequence[str], longest: int = 2048, *, cut: str = WORD
+) -> PreTrainedTokenizerFast:
     """A tokenizer for `words` and, byte by byte, for any other text, with a chat template.
 
     Ids: the special tokens, then 256 bytes, then `words` in their order. `longest` is the model's
-    context in tokens.
+    context in tokens, `cut` the pattern of a word.
 
     Raises:
         RecipeError: a word could never be met, because the text is not cut like that.
@@ -44,10 +47,10 @@ def word_tokenizer(words: Sequence[str], longest: int = 2048) -> PreTrainedToken
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
-    backend = Tokenizer(models.BPE(vocab=_vocabulary(words), merges=[], ignore_merges=True))
+    backend = Tokenizer(models.BPE(vocab=_vocabulary(words, cut), merges=[], ignore_merges=True))
     backend.pre_tokenizer = pre_tokenizers.Sequence(
         [
-            pre_tokenizers.Split(Regex(WORD), behavior="isolated"),
+            pre_tokenizers.Split(Regex(cut), behavior="isolated"),
             pre_tokenizers.Split(Regex(LOOKALIKE), behavior="isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
@@ -67,11 +70,11 @@ def word_tokenizer(words: Sequence[str], longest: int = 2048) -> PreTrainedToken
     return tokenizer
 
 
-def _vocabulary(words: Sequence[str]) -> dict[str, int]:
+def _vocabulary(words: Sequence[str], cut: str) -> dict[str, int]:
     alphabet = byte_letters()
     pieces = [*SPECIAL, *alphabet]
     for word in words:
-        if re.findall(WORD, word) != [word] or re.search(LOOKALIKE, word):
+        if re.findall(cut, word) != [word] or re.search(LOOKALIKE, word):
             raise RecipeError(f"vocabulary: {word!r} is not one word. Give one word an entry")
         pieces.append("".join(alphabet[byte] for byte in word.encode()))
     return {piece: index for index, piece in enumerate(dict.fromkeys(pieces))}

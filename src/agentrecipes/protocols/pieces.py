@@ -156,6 +156,11 @@ def signature(tool: Mapping[str, Any]) -> str:
     return f"{tool['name']}{listed}: {about_it}" if about_it else f"{tool['name']}{listed}"
 
 
+def described(tool: Mapping[str, Any]) -> str:
+    """All of a tool's schema in a line."""
+    return as_json(dict(tool))
+
+
 def answering(answers: Answers) -> str:
     """The line of instructions that says how to answer."""
     if answers == "tagged":

@@ -48,6 +48,7 @@ class Pythonic(Component):
     excess: Literal["error", "truncate"] = "error"  # of calls: refuse them all, or drop the last
     answers: Answers = "tagged"  # <answer>, or plain: any message without a list
     result_characters: Characters = 2048  # longest text shown of one result
+    tools: Literal["signature", "json"] = "signature"  # how each is described, in a line
 
     observation_role: ClassVar[Literal["user"]] = "user"
 
@@ -57,12 +58,13 @@ class Pythonic(Component):
         return ("</answer>",) if self.answers == "tagged" else ()
 
     def system(self, tools: Sequence[Described]) -> str:
-        """Instructions with one line a tool."""
+        """Instructions with one line a tool: its signature, or all of its schema as JSON."""
+        describe = pieces.signature if self.tools == "signature" else pieces.described
         several = f", up to {self.calls_per_turn} calls" if self.calls_per_turn > 1 else ""
         return "\n".join(
             [
                 "Answer the question with the help of these functions:",
-                *(f"- {pieces.signature(tool)}" for tool in pieces.schemas(tools)),
+                *(f"- {describe(tool)}" for tool in pieces.schemas(tools)),
                 "",
                 "Think inside <think> and </think>. To call functions, end your message with a "
                 f'Python list in this form{several}: [name(argument=1), other(argument="text")]',
@@ -86,11 +88,11 @@ class Pythonic(Component):
             return Action(thought=thought or answer, error=NOTHING)
         return Action(thought, (), answer)
 
-    def _calls(self, thought: str, written: str) -> Action:
+    def _calls(self, thought: str, listed: str) -> Action:
         try:
-            calls = read_calls(written)
+            calls = read_calls(listed)
         except ValueError as error:
-            both = self.answers == "tagged" and pieces.ANSWER.search(written.rpartition("]")[2])
+            both = self.answers == "tagged" and pieces.ANSWER.search(listed.rpartition("]")[2])
             return Action(thought=thought, error=pieces.MIXED if both else str(error))
         if len(calls) > self.calls_per_turn and self.excess == "error":
             return Action(thought=thought, error=pieces.TOO_MANY)
@@ -105,7 +107,7 @@ class Pythonic(Component):
         if action.answer is not None:
             body = pieces.answer(action.answer, self.answers)
         else:
-            body = f"[{', '.join(map(_written, action.calls))}]"
+            body = written(action.calls)
         return pieces.checked(self, action, pieces.thinking(action.thought) + body)
 
     def render(self, results: Sequence[ToolResult]) -> str:
@@ -119,18 +121,23 @@ class Pythonic(Component):
         return f"Nothing was done: {error}. Write [name(argument=value)] or {answer}."
 
 
-def read_calls(written: str) -> tuple[Call, ...]:
+def written(calls: Sequence[Call]) -> str:
+    """Calls as a Python list."""
+    return f"[{', '.join(map(_written, calls))}]"
+
+
+def read_calls(text: str) -> tuple[Call, ...]:
     """The calls of a Python list.
 
     Raises:
         ValueError: it is no list of calls with literal arguments; the message says why.
     """
-    if len(written) > LONGEST:
+    if len(text) > LONGEST:
         raise ValueError(NO_LIST)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of what the policy writes, such as "\d"
-            tree = ast.parse(written, mode="eval").body
+            tree = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise ValueError(NO_LIST) from None
     if not isinstance(tree, ast.List):

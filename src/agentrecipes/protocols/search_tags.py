@@ -8,7 +8,6 @@ https://arxiv.org/abs/2507.02962), which separates queries by commas and does no
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
@@ -16,15 +15,15 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from agentrecipes.components import Component, component
+from agentrecipes.protocols import queries
 from agentrecipes.protocols.protocol import Described
-from agentrecipes.records import Action, Call, Passage, ToolResult
+from agentrecipes.records import Action, Passage, ToolResult
 
 TAG = re.compile(r"</?(?:think|search|information|answer)>")
 CLOSED = re.compile(r"</(search|answer)>")
 THINK = re.compile(r"</?think>")
 INFORMATION = re.compile(r"</?information>")
 THOUGHT = re.compile(r"<think>((?:(?!<think>).)*?)</think>", re.DOTALL)
-LABEL = re.compile(r"\s*(\d{1,2})[.)]\s+(?=\S)")  # "2. " before a query: which part it is about
 
 NOTHING = "no search or answer was closed"
 UNOPENED = "a tag was closed that was never opened"
@@ -85,7 +84,7 @@ class SearchTags(Component):
         return self._search(thought, body)
 
     def _search(self, thought: str, body: str) -> Action:
-        calls = _calls(body)
+        calls = queries.calls(body)
         if not calls:
             return Action(thought=thought, error=NO_QUERY)
         if len(calls) > self.queries_per_turn and self.excess == "error":
@@ -105,7 +104,7 @@ class SearchTags(Component):
             return f"{thought}<answer> {action.answer} </answer>"
         if not action.calls:
             raise ValueError("search_tags cannot write an action without calls and answer")
-        lines = "".join(_line(call, place) for place, call in enumerate(action.calls, start=1))
+        lines = "".join(queries.line(call, n) for n, call in enumerate(action.calls, start=1))
         return f"{thought}<search>{lines} </search>"
 
     def render(self, results: Sequence[ToolResult]) -> str:
@@ -114,13 +113,8 @@ class SearchTags(Component):
         A result's ``text`` is shown if it has one, else its passages are numbered. Tags inside are
         taken apart, so that a passage can never close the block or speak for the policy.
         """
-        blocks = []
-        for place, result in enumerate(results, start=1):
-            label = _slot(result.call, place)
-            mark = f"\n{label}." if label != 1 else ""
-            shown = self._shown(result)
-            blocks.append(mark + (shown if shown[:1] in ("", "\n") else f" {shown}"))
-        return f"\n<information>{''.join(blocks)} </information>\n"
+        sections = queries.sections(results, self._shown)
+        return f"\n<information>{sections} </information>\n"
 
     def _shown(self, result: ToolResult) -> str:
         if result.error is not None:
@@ -150,41 +144,6 @@ def _thought(head: str) -> tuple[str, str]:
     if match is None:
         return "", head
     return match[1].strip(), head[: match.start()] + head[match.end() :]
-
-
-def _calls(body: str) -> tuple[Call, ...]:
-    """One call a line, or one for each string of a JSON list; labels are taken off."""
-    lines: Sequence[str] = body.splitlines()
-    if body.lstrip().startswith("["):
-        try:
-            listed = json.loads(body)
-        except (ValueError, RecursionError):
-            listed = None
-        if isinstance(listed, list) and all(isinstance(item, str) for item in listed):
-            lines = listed
-    calls: list[Call] = []
-    for line in lines:
-        label = LABEL.match(line)
-        query = " ".join((line[label.end() :] if label else line).split())
-        if not query:
-            continue
-        place = len(calls) + 1
-        other = {"slot": int(label[1])} if label and int(label[1]) != place else {}
-        calls.append(Call("search", {"query": query, **other}))
-    return tuple(calls)
-
-
-def _slot(call: Call, place: int) -> int:
-    """The part of the question that a call is about: its label, else its place among the calls."""
-    return int(call.arguments.get("slot", place))
-
-
-def _line(call: Call, place: int) -> str:
-    query = " ".join(str(call.arguments["query"]).split())
-    if LABEL.match(query):
-        return f"\n{query}"
-    slot = _slot(call, place)
-    return f"\n{slot}. {query}" if slot != 1 else f" {query}"
 
 
 def _untagged(text: str) -> str:

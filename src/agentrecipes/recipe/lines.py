@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,13 @@ Row = tuple[str, dict[str, Any]]  # where it stands ("file:line"), and the objec
 def rows(path: Path) -> list[Row]:
     """The objects of a file, one a line, blank lines skipped; ``.gz`` is unpacked.
 
+    The rows of a ``.parquet`` file are its objects.
+
     Raises:
         RecipeError: the file cannot be read, or a line, which the message names, is no object.
     """
+    if path.suffix == ".parquet":
+        return _columns(path)
     try:
         data = path.read_bytes()
         text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8-sig")
@@ -30,6 +35,39 @@ def rows(path: Path) -> list[Row]:
         ) from error
     lines = enumerate(text.split("\n"), start=1)
     return [_row(line, f"{path}:{number}") for number, line in lines if line.strip()]
+
+
+def first_row(path: Path) -> Row:
+    """The first object of a file, without reading all of it.
+
+    Raises:
+        RecipeError: it cannot be read, is empty, or opens with something else.
+    """
+    try:
+        if path.suffix == ".parquet":
+            found = _columns(path)[:1]
+        else:
+            opener = gzip.open if path.suffix == ".gz" else open
+            with opener(path, "rt", encoding="utf-8-sig") as lines:
+                numbered = enumerate(lines, start=1)
+                kept = next(((n, line) for n, line in numbered if line.strip()), None)
+            found = [] if kept is None else [_row(kept[1], f"{path}:{kept[0]}")]
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise RecipeError(f"{path}: cannot be read ({error})") from error
+    if not found:
+        raise RecipeError(f"{path}: it is empty")
+    return found[0]
+
+
+def _columns(path: Path) -> list[Row]:
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        found = pyarrow.parquet.read_table(path).to_pylist()
+    except (OSError, pyarrow.ArrowException) as error:
+        raise RecipeError(f"{path}: cannot be read ({error}). Give a Parquet file") from error
+    return [(f"{path}:{number}", row) for number, row in enumerate(found, start=1)]
 
 
 def _row(line: str, where: str) -> Row:
@@ -58,18 +96,39 @@ def unique(identity: str, where: str, seen: dict[str, str]) -> str:
 
 @lru_cache(maxsize=8)
 def passages(path: Path) -> tuple[Passage, ...]:
-    """The corpus in a file of lines with ``id``, ``title`` and ``text``.
+    """The corpus in a file of lines, or Parquet rows, with ``id``, ``title`` and ``text``.
+
+    ``contents``, a quoted title and a newline before the text, stands for both, as in Search-R1.
 
     Raises:
-        RecipeError: a line is no passage, or two share an id; the message names the line.
+        RecipeError: a line is no passage, two share an id, or there is none; the message names it.
     """
     seen: dict[str, str] = {}
     found = []
     for where, row in rows(path):
-        identity, title, text = row.get("id"), row.get("title", ""), row.get("text")
-        if not isinstance(identity, str | int):
+        if not isinstance(row.get("id"), str | int):
             raise RecipeError(f"{where}: no id. Write an object with id, title and text")
-        if not isinstance(title, str) or not isinstance(text, str):
-            raise RecipeError(f"{where}: title and text must be text. Check them")
-        found.append(Passage(unique(str(identity), where, seen), title, text))
+        unique(str(row["id"]), where, seen)
+        try:
+            found.append(passage_of(row))
+        except ValueError as error:
+            raise RecipeError(f"{where}: {error}. Check them") from error
+    if not found:
+        raise RecipeError(f"{path}: no passages. Write one object with id, title and text a line")
     return tuple(found)
+
+
+def passage_of(row: Mapping[str, Any]) -> Passage:
+    """A row with ``id`` and either ``title`` and ``text`` or ``contents`` as a passage.
+
+    Raises:
+        ValueError: title or text is something else than text.
+    """
+    title, text = row.get("title") or "", row.get("text", row.get("contents"))
+    if not isinstance(title, str) or not isinstance(text, str):
+        raise ValueError("title and text must be text")
+    if not title and "text" not in row:
+        head, newline, rest = text.partition("\n")
+        if newline:
+            title, text = head.strip().strip('"'), rest
+    return Passage(str(row["id"]), title, text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from agentrecipes.errors import AgentRecipesError, CheckFailed, Problem, RecipeError
+from agentrecipes.errors import AgentRecipesError, CheckFailed, RecipeError
 from agentrecipes.registry.card import Card, require_hash
 from agentrecipes.registry.index import Entry, entry, find, read_index
 from agentrecipes.registry.store import Store
@@ -25,7 +25,7 @@ def pull(store: Store, wanted: str, target: Path, *, sha256: str | None = None) 
     if sha256 is not None and found.sha256 != sha256:
         raise CheckFailed(f"{wanted} has the SHA-256 {found.sha256}, not {sha256}")
     if target.exists():
-        raise RecipeError([Problem("taken", "", f"{str(target)!r} exists", "Move it away first.")])
+        raise RecipeError.about("taken", f"{str(target)!r} exists", "Move it away first.")
     files = {path: content(store, found.card, path) for path in found.card.files}
     temporary = target.with_name(f".{target.name}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from agentrecipes.errors import CheckFailed, Problem, RecipeError
+from agentrecipes.errors import CheckFailed, RecipeError
 from agentrecipes.recipe.source import dump, parse
 from agentrecipes.registry.card import Card, card_text, read_card, sha256_of
 from agentrecipes.registry.store import Store
@@ -95,11 +95,15 @@ def find(store: Store, wanted: str) -> Entry:
     if name not in versions:
         guess = get_close_matches(name, versions, n=1)
         hint = f"Did you mean {guess[0]!r}?" if guess else "See: agentrecipes registry search."
-        raise _missing(f"there is no recipe {name!r} in {store.shown}", hint)
+        raise RecipeError.about(
+            "missing_recipe", f"there is no recipe {name!r} in {store.shown}", hint
+        )
     version = version or max(versions[name], key=order)
     if version not in versions[name]:
         known = ", ".join(sorted(versions[name], key=order))
-        raise _missing(f"{name!r} has no version {version!r}", f"There are: {known}.")
+        raise RecipeError.about(
+            "missing_recipe", f"{name!r} has no version {version!r}", f"There are: {known}."
+        )
     return entry(store, name, version, sha256=versions[name][version])
 
 
@@ -152,7 +156,3 @@ def order(version: str) -> tuple[tuple[int, int | str], ...]:
 
 def _mark(recipes: Any) -> str:
     return sha256_of(json.dumps(recipes, sort_keys=True).encode())
-
-
-def _missing(message: str, suggestion: str) -> RecipeError:
-    return RecipeError([Problem("missing_recipe", "", message, suggestion)])

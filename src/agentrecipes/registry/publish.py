@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import agentrecipes
-from agentrecipes.errors import Problem, RecipeError
+from agentrecipes.errors import RecipeError
 from agentrecipes.recipe.load import Recipe
 from agentrecipes.recipe.lock import lock, named_files
 from agentrecipes.recipe.overrides import LABEL
@@ -39,7 +39,7 @@ def push(
     total = sum(len(data) for data in files.values())
     if total > MOST_BYTES:
         largest = max(files, key=lambda path: len(files[path]))
-        raise _refused(
+        raise RecipeError.about(
             "too_large",
             f"its files have {total} bytes, over {MOST_BYTES}",
             f"The largest is {largest!r}: share data and models through a hub.",
@@ -85,7 +85,7 @@ def _inside(path: Path, folder: Path) -> str:
     try:
         return plain_path(Path(relative).as_posix())
     except ValueError:
-        raise _refused(
+        raise RecipeError.about(
             "outside",
             f"the recipe needs {str(path)!r}, which lies outside of its folder",
             "Put it beside the recipe and name it by a relative path.",
@@ -115,9 +115,11 @@ def _summary(run: Path, recipe: Recipe) -> dict[str, Any]:
     path = run / "summary.json"
     summary: dict[str, Any] = json.loads(path.read_bytes()) if path.is_file() else {}
     if summary.get("status") != "finished":
-        raise _refused("unfinished", f"the run {run.name!r} did not finish", "Name finished runs.")
+        raise RecipeError.about(
+            "unfinished", f"the run {run.name!r} did not finish", "Name finished runs."
+        )
     if summary["recipe_hash"] != recipe.hash:
-        raise _refused(
+        raise RecipeError.about(
             "other_recipe",
             f"the run {run.name!r} is of another recipe ({summary['recipe_hash'][:12]}, "
             f"not {recipe.hash[:12]})",
@@ -150,7 +152,3 @@ def _results(summaries: Sequence[Mapping[str, Any]]) -> Iterator[Result]:
             values=values,
             mean=sum(values) / len(values),
         )
-
-
-def _refused(code: str, message: str, suggestion: str) -> RecipeError:
-    return RecipeError([Problem(code, "", message, suggestion)])

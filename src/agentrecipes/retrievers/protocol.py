@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from agentrecipes.records import Passage
 
@@ -15,6 +15,19 @@ class Searcher(Protocol):
         """The best passages of each query, best first, at most `k` (default: ``top_k``).
 
         Ties keep the order of the corpus; an empty query finds nothing.
+        """
+        ...
+
+
+@runtime_checkable
+class Waiting(Protocol):
+    """A searcher that waits for something else than this process."""
+
+    async def find(self, queries: Sequence[str]) -> list[list[Passage]]:
+        """What ``search`` gives, while other episodes go on.
+
+        Raises:
+            TaskFailed: it failed, or took too long.
         """
         ...
 

@@ -21,6 +21,8 @@ class View:
     valid: tuple[bool, ...]  # by turn: the action could be read
     answer: str | None
     stop: Stop
+    # What the environment itself gave, by turn; None where text was written and nothing was played.
+    rewards: tuple[float, ...] | None = field(default=None, compare=False)
     # The policy's tokens, by turn; None where text was written. What was said is the same.
     tokens: tuple[int, ...] | None = field(default=None, compare=False)
     # Tokens that the policy could have written; None where that is not known.
@@ -38,6 +40,7 @@ class View:
             valid=tuple(turn.valid for turn in turns),
             answer=trajectory.answer,
             stop=trajectory.stop,
+            rewards=tuple(turn.reward for turn in turns),
             tokens=tuple(len(turn.action) for turn in turns),
             most_tokens=most_tokens,
         )

@@ -32,6 +32,41 @@ INPUTS: Mapping[str, tuple[str, ...]] = {
 VECTORS = frozenset({"answer_relevancy", "answer_correctness"})
 
 
+RANGE = (0.0, 1.0)
+
+
+def require(part: Any) -> None:
+    """Import what is needed.
+
+    Raises:
+        MissingExtra: RAGAS is not installed.
+    """
+    library()
+
+
+def score(part: Any, view: View) -> float | None:
+    """In [0, 1]; null as soon as one reply cannot be read.
+
+    Raises:
+        MissingExtra: RAGAS is not installed.
+    """
+    seen = [text.strip() for text in view.observations if text.strip()]
+    seen = seen[:1] if part.contexts == "first" else seen
+    texts: dict[str, Any] = {
+        "user_input": view.task.question,
+        "response": (view.answer or "").strip(),
+        "reference": next(iter(view.task.gold_answers), ""),
+        "retrieved_contexts": [text[: part.longest] for text in seen],
+    }
+    inputs = {key: texts[key] for key in INPUTS[part.metric]}
+    if inputs.get("response") == "":
+        return 0.0
+    if not all(inputs.values()):
+        return None
+    value = measured(part.metric, inputs, judge=part.judge, embeddings=part.embeddings)
+    return None if value is None else min(max(value, 0.0), 1.0)
+
+
 @component("reward")
 class Ragas(Component):
     """A metric of RAGAS 0.4 in [0, 1], asked of `judge`; needs the extra ``ragas``.
@@ -49,8 +84,10 @@ class Ragas(Component):
     contexts: Literal["all", "first"] = "all"  # which observations
     longest: Annotated[int, Field(ge=100)] = judging.LONGEST  # characters of each text
 
-    range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    range: ClassVar[tuple[float, float]] = RANGE
     gives: ClassVar[Gives] = "trajectory"
+    require: ClassVar = require
+    score: ClassVar = score
 
     @property
     def reads(self) -> frozenset[str]:
@@ -69,38 +106,3 @@ class Ragas(Component):
         elif self.metric not in VECTORS and self.embeddings is not None:
             found = f"embeddings has no effect on {self.metric}"
             yield Problem("no_effect", "embeddings", found, "Leave it out.")
-
-    def require(self) -> None:
-        """Import what is needed.
-
-        Raises:
-            MissingExtra: RAGAS is not installed.
-        """
-        library()
-
-    def score(self, view: View) -> float | None:
-        """In [0, 1].
-
-        Raises:
-            MissingExtra: RAGAS is not installed.
-        """
-        return scored(self, view)
-
-
-def scored(part: Any, view: View) -> float | None:
-    """The value of a part with the fields of `Ragas`."""
-    seen = [text.strip() for text in view.observations if text.strip()]
-    seen = seen[:1] if part.contexts == "first" else seen
-    texts: dict[str, Any] = {
-        "user_input": view.task.question,
-        "response": (view.answer or "").strip(),
-        "reference": next(iter(view.task.gold_answers), ""),
-        "retrieved_contexts": [text[: part.longest] for text in seen],
-    }
-    inputs = {key: texts[key] for key in INPUTS[part.metric]}
-    if inputs.get("response") == "":
-        return 0.0
-    if not all(inputs.values()):
-        return None
-    value = measured(part.metric, inputs, judge=part.judge, embeddings=part.embeddings)
-    return None if value is None else min(max(value, 0.0), 1.0)

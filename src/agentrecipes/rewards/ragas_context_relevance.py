@@ -8,8 +8,7 @@ from pydantic import Field
 
 from agentrecipes.components import Component, component
 from agentrecipes.rewards import judging, ragas
-from agentrecipes.rewards.protocol import Gives, View
-from agentrecipes.rewards.ragas_bridge import library
+from agentrecipes.rewards.protocol import Gives
 
 
 @component("reward")
@@ -25,22 +24,8 @@ class RagasContextRelevance(Component):
 
     metric: ClassVar[str] = "context_relevance"
     embeddings: ClassVar[None] = None
-    range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    range: ClassVar[tuple[float, float]] = ragas.RANGE
     reads: ClassVar[frozenset[str]] = frozenset()
     gives: ClassVar[Gives] = "trajectory"
-
-    def require(self) -> None:
-        """Import what is needed.
-
-        Raises:
-            MissingExtra: RAGAS is not installed.
-        """
-        library()
-
-    def score(self, view: View) -> float | None:
-        """In [0, 1]; null as soon as one reply cannot be read.
-
-        Raises:
-            MissingExtra: RAGAS is not installed.
-        """
-        return ragas.scored(self, view)
+    require: ClassVar = ragas.require
+    score: ClassVar = ragas.score

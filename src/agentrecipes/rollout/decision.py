@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from agentrecipes.engines.protocol import Sample
 from agentrecipes.environments.protocol import Environment, Episode, Outcome
+from agentrecipes.environments.stepping import Past, step
 from agentrecipes.errors import AgentRecipesError, TaskFailed
 from agentrecipes.records import Action, Stop, Task
 
@@ -32,20 +33,21 @@ class Decision:
 
 
 async def decide(
-    environment: Environment, episode: Episode, *, action: Action, turn: int, invalid: int
+    environment: Environment, episode: Episode, *, action: Action, past: Past
 ) -> Decision:
-    """Carry out `action` of turn `turn` (from 0), before which `invalid` ones could not be read."""
-    last = turn + 1 >= environment.max_turns
+    """Carry out `action`, the one after `past`."""
+    last = len(past.actions) + 1 >= environment.max_turns
     if action.error is not None:
         rules = environment.on_invalid
-        if rules.reply == "stop" or invalid >= rules.limit:
+        if rules.reply == "stop" or past.invalid >= rules.limit:
             return Decision(Outcome(), Stop.INVALID)
         hint = rules.reply == "hint"
         reply = environment.protocol.hint(action.error) if hint else action.error
         return Decision(Outcome(observation=reply), Stop.TURNS if last else None)
     started = time.perf_counter()
     try:
-        outcome = await bounded(episode.step(action), "the environment's step")
+        stepping = step(environment, episode, action, past=past)
+        outcome = await bounded(stepping, "the environment's step")
     except TaskFailed as error:
         seconds = time.perf_counter() - started
         return Decision(Outcome(), Stop.TOOL_ERROR, str(error), seconds)

@@ -6,7 +6,9 @@ import time
 from collections.abc import Awaitable, Callable
 
 from agentrecipes.engines.protocol import Request, Sample
+from agentrecipes.environments.context import context_of
 from agentrecipes.environments.protocol import Episode, Outcome
+from agentrecipes.environments.stepping import Past
 from agentrecipes.errors import TaskFailed
 from agentrecipes.records import Action, Source, Stop, Trajectory, Turn
 from agentrecipes.rollout.chat import Labelled
@@ -57,7 +59,10 @@ class Run:
         self._job = job
         self._setting = setting
         self._on_turn = on_turn
-        self._invalid = 0  # actions that could not be read
+        self._context = context_of(setting.environment)
+        self._opening: Labelled = ((), ())
+        self._actions: list[Action] = []  # as they were read
+        self._shown: tuple[int, ...] = ()  # the turns that the last prompt showed
         self.turns: list[Turn] = []
         self.stop = Stop.VOID
         self.answer: str | None = None
@@ -66,7 +71,7 @@ class Run:
     async def play(self, episode: Episode, sample: Sampler) -> None:
         """Add turns until one of them is the last."""
         chat, protocol = self._setting.chat, self._setting.environment.protocol
-        prompt = chat.prompt(episode.messages)
+        prompt = self._opening = chat.prompt(episode.messages)
         while True:
             room = min(self._setting.tokens_per_turn, self._setting.tokens - len(prompt[0]))
             if room < 1:
@@ -104,14 +109,9 @@ class Run:
     async def _decide(self, episode: Episode, action: Action, *, drawn: Sample) -> Decision:
         if cut_short(action, drawn):
             return Decision(Outcome(), Stop.TOKENS)
-        decision = await decide(
-            self._setting.environment,
-            episode,
-            action=action,
-            turn=len(self.turns),
-            invalid=self._invalid,
-        )
-        self._invalid += not action.valid
+        past = Past(tuple(self._actions), drawn.logp)
+        decision = await decide(self._setting.environment, episode, action=action, past=past)
+        self._actions.append(action)
         return decision
 
     def _add(
@@ -140,6 +140,7 @@ class Run:
             engine_seconds=drawn.seconds,
             tool_seconds=decision.seconds,
             policy_versions=drawn.policy_versions,
+            outcomes=decision.outcome.calls,
         )
         self.turns.append(turn)
         if self._on_turn is not None:
@@ -148,8 +149,23 @@ class Run:
     def _next_prompt(
         self, prompt: Labelled, drawn: Sample, *, observation: Labelled, decision: Decision
     ) -> Labelled:
-        """The exact extension of what came before, or a whole new context."""
+        """The exact extension of what came before, or a context that was edited."""
         if decision.outcome.context is not None:
             return self._setting.chat.prompt(decision.outcome.context)
-        sources = (Source.POLICY,) * len(drawn.ids)
-        return (*prompt[0], *drawn.ids, *observation[0]), (*prompt[1], *sources, *observation[1])
+        before, self._shown = self._shown, self._context.shown(self._actions)
+        if self._shown == (*before, len(self.turns) - 1):
+            sources = (Source.POLICY,) * len(drawn.ids)
+            ids = (*prompt[0], *drawn.ids, *observation[0])
+            return ids, (*prompt[1], *sources, *observation[1])
+        return self._edited()
+
+    def _edited(self) -> Labelled:
+        """The opening and the turns that are still shown, as they stood: all of it is PROMPT.
+
+        What the policy sampled there was sampled after other tokens, and is trained on in the row
+        where it was.
+        """
+        kept = [self.turns[number] for number in self._shown]
+        ids = tuple(id for turn in kept for id in (*turn.action, *turn.observation))
+        whole = (*self._opening[0], *ids)
+        return whole, (Source.PROMPT,) * len(whole)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from agentrecipes.environments.protocol import Environment, Episode, Outcome
+from agentrecipes.environments.stepping import Past
 from agentrecipes.errors import TaskFailed
 from agentrecipes.records import Action, Call, Stop, Task
 from agentrecipes.rewards.protocol import View
@@ -26,6 +27,7 @@ class Played:
     turns: int
     rewards: tuple[float, ...] = ()  # the environment's own, by turn
     error: str = ""
+    outcomes: tuple[tuple[str, ...], ...] = ()  # what became of the calls, by turn
 
 
 def play(
@@ -72,9 +74,8 @@ async def _act(
             return
         text = said if isinstance(said, str) else environment.protocol.write(said)
         action = environment.protocol.parse(text)
-        invalid = sum(not one.valid for one in script.actions)
-        turn = len(script.actions)
-        decision = await decide(environment, episode, action=action, turn=turn, invalid=invalid)
+        past = Past(tuple(script.actions))
+        decision = await decide(environment, episode, action=action, past=past)
         script.add(text, action, decision)
 
 
@@ -103,6 +104,7 @@ class Script:
         stop = self.stop or Stop.CANCELLED
         answer = self.outcomes[-1].answer if self.outcomes else None
         calls: tuple[tuple[Call, ...], ...] = tuple(action.calls for action in self.actions)
+        rewards = tuple(outcome.reward for outcome in self.outcomes)
         view = View(
             task=task,
             actions=tuple(self.said),
@@ -111,6 +113,7 @@ class Script:
             valid=tuple(action.valid for action in self.actions),
             answer=answer,
             stop=stop,
+            rewards=rewards,
         )
-        rewards = tuple(outcome.reward for outcome in self.outcomes)
-        return Played(view, stop, answer, len(self.said), rewards, self.error)
+        outcomes = tuple(outcome.calls for outcome in self.outcomes)
+        return Played(view, stop, answer, len(self.said), rewards, self.error, outcomes)

@@ -16,7 +16,7 @@ from optuna.storages import RDBStorage
 from sqlalchemy import NullPool
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
-from agentrecipes.errors import AgentRecipesError, MissingExtra, Problem, RecipeError
+from agentrecipes.errors import AgentRecipesError, MissingExtra, RecipeError
 
 HEARTBEAT_SECONDS, GRACE_SECONDS = 30, 120  # between signs of life; without one a trial is lost
 PASSWORD = re.compile(r"(?<=//)[^/@\s]+(?=@)")
@@ -46,7 +46,7 @@ def opened(url: str, shown: str) -> RDBStorage:
     except (ArgumentError, NoSuchModuleError) as error:
         hint = "Write for example `storage: sqlite:///sweeps.db`."
         found = f"{shown!r} is no address of a database ({_line(error)})"
-        raise RecipeError([Problem("bad_storage", "storage", found, hint)]) from None
+        raise RecipeError.about("bad_storage", found, hint, path="storage") from None
     except (SQLAlchemyError, optuna.exceptions.StorageInternalError, RuntimeError) as error:
         raise StorageLost(lost(shown, error)) from None
 

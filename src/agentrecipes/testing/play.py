@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass
 
 from agentrecipes.environments.protocol import Agent, Environment, Episode
+from agentrecipes.environments.stepping import Past, step
 from agentrecipes.records import Action, Message, Stop, Task
 from agentrecipes.rewards.protocol import View
 
@@ -56,7 +57,8 @@ async def drive(environment: Environment, episode: Episode, agent: Agent) -> Pla
             turns.append((text, ""))
             stop = Stop.INVALID
             break
-        outcome = await episode.step(actions[-1])
+        past = Past(tuple(actions[:-1]))
+        outcome = await step(environment, episode, actions[-1], past=past)
         observation = outcome.observation
         turns.append((text, observation))
         if outcome.done:

@@ -40,7 +40,7 @@ MALFORMED = (
 def suited(actions: Sequence[Action], protocol: ActionProtocol) -> list[Action]:
     """`actions` with searches turned into calls of the one tool that `protocol` can call."""
     only = getattr(protocol, "only_tool", "search")
-    name = "code" if only == "python" else "query"
+    name = {"python": "code", "act": "command"}.get(only, "query")
 
     def turned(call: Call) -> Call:
         if only == "search" or call.tool != "search":

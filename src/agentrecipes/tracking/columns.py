@@ -74,7 +74,9 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "action_text": "VARCHAR",
         "observation_text": "VARCHAR",
         "calls": "VARCHAR",  # JSON: [{"tool": …, "arguments": {…}}]
+        "outcomes": "VARCHAR[]",  # what became of each call: result, error, raised, late, cut, ...
         "valid": "BOOLEAN",
+        "reward": "DOUBLE",  # the environment's own
         "turn_total": "DOUBLE",
         "policy_version": "BIGINT",
         "policy_versions": "BIGINT[]",  # by action token, where a turn spans two; else null

@@ -68,7 +68,9 @@ def read_batch(rows: Sequence[Row]) -> Batch:
     mask, turn_index = _labels(rows)
     weight = padded([row.weight for row in rows], 0.0)
     weight[:, 0] = 0.0  # nothing predicts a row's first token
-    count = len(rows)
+    trajectory = torch.tensor([row.trajectory for row in rows])
+    whose, local = torch.unique(trajectory, return_inverse=True)
+    count = len(whose)  # demonstrations; one whose context was edited has several rows
     return Batch(
         action_mask=mask,
         logp_old=ABSENT,
@@ -81,7 +83,7 @@ def read_batch(rows: Sequence[Row]) -> Batch:
         turn_index=turn_index,
         turn_rewards=ABSENT,
         returns=torch.zeros(count, dtype=torch.float64),
-        trajectory=torch.arange(count),
+        trajectory=local,
         group=torch.arange(count),
         action_tokens=float(mask.sum()),
         sequences=float(count),
@@ -128,6 +130,7 @@ def collected_batch(rows: Sequence[Row], scored: Sequence[Scored], kl_coefficien
         turn_state=turn_states([each.trajectory for each in scored], width),
         part_returns=part_returns(scored),
         part_weights=tuple(scored[0].weights.values()) if scored else (),
+        segment=padded([row.segment for row in rows], 0) if len(rows[0].segment) else ABSENT,
         **denominators(rows)._asdict(),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agentrecipes.errors import Problem, RecipeError
+from agentrecipes.errors import RecipeError
 from agentrecipes.recipe.load import Recipe
 from agentrecipes.training import ranks, strategies
 
@@ -22,7 +22,7 @@ def devices(recipe: Recipe) -> int:
     if len(wanted) > 1:
         found = "the stages ask for different numbers of devices, but ranks are started once"
         hint = "Write `trainer.devices` and `trainer.nodes` at the top level alone."
-        raise RecipeError([Problem("contradiction", "trainer.devices", found, hint)])
+        raise RecipeError.about("contradiction", found, hint, path="trainer.devices")
     [(own, nodes)] = wanted
     return own * nodes
 
@@ -69,12 +69,12 @@ def prepared(recipe: Recipe, environ: Mapping[str, str]) -> bool:
         if recipe.stages[0].trainer.nodes > 1:
             found = "several machines are asked for, but this process was started alone"
             hint = "Start it on each of them with torchrun or srun."
-            raise RecipeError([Problem("not_here", "trainer.nodes", found, hint)])
+            raise RecipeError.about("not_here", found, hint, path="trainer.nodes")
         return wanted == 1
     if int(own["WORLD_SIZE"]) != wanted:
         found = f"{own['WORLD_SIZE']} ranks were started, but the recipe asks for {wanted}"
         hint = "`trainer.devices` times `trainer.nodes` must be their number."
-        raise RecipeError([Problem("contradiction", "trainer.devices", found, hint)])
+        raise RecipeError.about("contradiction", found, hint, path="trainer.devices")
     ranks.join(own, gpu=strategies.uses_gpu(recipe.stages[0].trainer))
     ranks.agreed("the recipe", recipe.hash)
     ranks.agreed("the seed", recipe.seed)

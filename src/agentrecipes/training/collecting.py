@@ -35,6 +35,7 @@ from agentrecipes.training.module import PolicyModule
 from agentrecipes.training.pack import micro_batches
 from agentrecipes.training.position import Position, Sampler, on_every_rank
 from agentrecipes.training.rows import Row, trajectory_rows
+from agentrecipes.training.weighing import segmented
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -82,6 +83,9 @@ class Collector:
         rows = trajectory_rows(
             [each.trajectory for each in kept], whole_groups=stage.algorithm.needs.whole_groups
         )
+        if stage.algorithm.needs.segments:
+            chat = self._sampler.chat
+            rows = segmented(rows, [each.trajectory for each in kept], chat)
         empty = tuple(filled([], step_batches(stage), position.policy_version))
         steps: tuple[tuple[MicroBatch, ...], ...] = ()
         means: list[float | None] = [None] * len(kept)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from agentrecipes.demonstrations.playing import written
 from agentrecipes.demonstrations.protocol import Demonstration
 from agentrecipes.environments.protocol import Environment
 from agentrecipes.numerics.streams import derive
@@ -20,7 +21,7 @@ from agentrecipes.rollout.chat import Chat
 from agentrecipes.training import ranks
 from agentrecipes.training.batch import cut, read_batch
 from agentrecipes.training.module import PolicyModule
-from agentrecipes.training.reading import demonstration_row
+from agentrecipes.training.telling import demonstration_rows
 
 
 def oracle_demonstration(environment: Environment, task: Task, seed: int) -> Demonstration:
@@ -30,20 +31,7 @@ def oracle_demonstration(environment: Environment, task: Task, seed: int) -> Dem
 
 async def _play(environment: Environment, task: Task, seed: int) -> Demonstration:
     episode = environment.open(task, seed)
-    player = environment.oracle(episode.task)
-    turns: list[tuple[str, str]] = []
-    seen: str | None = None
-    for _ in range(environment.max_turns):
-        action = player(seen)
-        outcome = await episode.step(action)
-        seen = outcome.observation
-        turns.append((environment.protocol.write(action), seen))
-        if outcome.done:
-            break
-    await episode.close()
-    return Demonstration(
-        episode.task, episode.messages, tuple(turns), (1.0,) * len(turns), correct=True
-    )
+    return await written(environment, episode, environment.oracle(episode.task))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +66,9 @@ class Guard:
         ]
         role = self.environment.protocol.observation_role
         rows = [
-            demonstration_row(each, self.chat, number=n, role=role) for n, each in enumerate(told)
+            row
+            for n, each in enumerate(told)
+            for row in demonstration_rows(each, self.chat, number=n, role=role)
         ]
         micro = cut(rows, read_batch(rows), range(len(rows))).to(self.module.device)
         hits = self.module.hits(micro.strip).cpu().numpy()

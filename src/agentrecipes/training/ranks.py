@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agentrecipes.errors import EngineError, Problem, RecipeError
+from agentrecipes.errors import EngineError, RecipeError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -110,7 +110,7 @@ def agreed(what: str, value: T) -> None:
         if own != values[0]:
             found = f"rank {other} has {what} {own!r}, but rank 0 has {values[0]!r}"
             hint = "Start every rank with the same files, profile and overrides."
-            raise RecipeError([Problem("ranks_disagree", "", found, hint)])
+            raise RecipeError.about("ranks_disagree", found, hint)
 
 
 def share(total: int) -> int:

@@ -16,14 +16,15 @@ from agentrecipes.environments.protocol import Environment
 from agentrecipes.environments.renaming import permutation
 from agentrecipes.numerics.streams import derive
 from agentrecipes.recipe.schema import Trainer
-from agentrecipes.records import Source
 from agentrecipes.rollout.chat import Chat, Role
 from agentrecipes.training.batch import MicroBatch, filled, packed, read_batch
 from agentrecipes.training.rows import Row
+from agentrecipes.training.telling import demonstration_rows
 from agentrecipes.training.weighing import Weighing
 
 LEADS = (" ", "\n", "")  # what may stand before a word within its token
 CHECKED = 16  # demonstrations that are written again once to see whether their ids can be permuted
+Thoughtful = tuple[Row, np.ndarray]  # a row, and (T,) bool where its thoughts are
 BUCKET = 8  # steps whose rows are sorted by length together, so that similar lengths meet
 
 
@@ -110,29 +111,31 @@ class Reader:
             self._told(number, place, seed=derive(self.seed, "restate", step, place), by=weighing)
             for place, number in enumerate(self.numbers(step))
         ]
-        return [weighing.weighted(*each) for each in told]
+        return [weighing.weighted(*each) for own in told for each in own]
 
-    def _told(self, number: int, place: int, *, seed: int, by: Weighing) -> tuple[Row, np.ndarray]:
-        """A demonstration under names of its own, and where its thoughts are.
+    def _told(self, number: int, place: int, *, seed: int, by: Weighing) -> list[Thoughtful]:
+        """A demonstration under names of its own: its rows, and where their thoughts are.
 
-        Where every name is one token, the ids of the written row are permuted: the same as writing
+        Where every name is one token, the ids of the written rows are permuted: the same as writing
         it again under the new names and tokenising that, at a tenth of the time.
         """
         names = self._names
         if names is None:
             told = self.demonstrations.restate(self.drawn[number], self.environment, seed)
-            return self._row(told, place, by)
+            return self._rows(told, place, by)
         if number not in self._written:
-            self._written[number] = self._row(self.drawn[number], 0, by)
-        row, thought = self._written[number]
-        return replace(row, ids=names.renamed(row.ids, seed), trajectory=place), thought
+            self._written[number] = self._rows(self.drawn[number], 0, by)
+        return [
+            (replace(row, ids=names.renamed(row.ids, seed), trajectory=place), thought)
+            for row, thought in self._written[number]
+        ]
 
     @property
     def _role(self) -> Role:
         return self.environment.protocol.observation_role
 
     @cached_property
-    def _written(self) -> dict[int, tuple[Row, np.ndarray]]:
+    def _written(self) -> dict[int, list[Thoughtful]]:
         return {}
 
     @cached_property
@@ -141,25 +144,21 @@ class Reader:
         names = NameTokens.of(self.chat, self.environment.symbols)
         for seed, drawn in enumerate(self.drawn[:CHECKED] if names is not None else ()):
             told = self.demonstrations.restate(drawn, self.environment, seed)
-            again = demonstration_row(told, self.chat, number=0, role=self._role)
-            row = demonstration_row(drawn, self.chat, number=0, role=self._role)
-            if names is None or not np.array_equal(names.renamed(row.ids, seed), again.ids):
+            again = demonstration_rows(told, self.chat, number=0, role=self._role)
+            rows = demonstration_rows(drawn, self.chat, number=0, role=self._role)
+            pairs = zip(rows, again, strict=True)
+            if names is None or not all(
+                np.array_equal(names.renamed(row.ids, seed), other.ids) for row, other in pairs
+            ):
                 return None
         return names
 
-    def _row(self, told: Demonstration, number: int, by: Weighing) -> tuple[Row, np.ndarray]:
-        """The row of a demonstration, cut to the longest row, and where its thoughts are."""
-        row = demonstration_row(told, self.chat, number=number, role=self._role)
-        kept = slice(self.row_tokens)
-        cut = replace(
-            row,
-            ids=row.ids[kept],
-            sources=row.sources[kept],
-            turn_index=row.turn_index[kept],
-            logp_rollout=row.logp_rollout[kept],
-            weight=row.weight[kept],
-        )
-        return cut, by.thoughts(cut, told, self.chat)
+    def _rows(self, told: Demonstration, number: int, by: Weighing) -> list[Thoughtful]:
+        """The rows of a demonstration, cut to the longest row, and where their thoughts are."""
+        rows = demonstration_rows(told, self.chat, number=number, role=self._role)
+        cut = [row.cut(self.row_tokens) for row in rows]
+        acting = [row for row in cut if row.action_mask.any()] or cut[:1]
+        return [(row, by.thoughts(row, told, self.chat)) for row in acting]
 
     def micro_batches(self, step: int, most: int) -> list[MicroBatch]:
         """A rank's micro-batches for an optimizer step of `most`, fillers included."""
@@ -169,32 +168,3 @@ class Reader:
         parts = packed(rows, batch, numbers, trainer=self.trainer, most=most)
         made = [replace(micro, policy_version=step) for _, micro in parts]
         return filled(made, most, step)
-
-
-def demonstration_row(told: Demonstration, chat: Chat, *, number: int, role: Role) -> Row:
-    """One row of a written episode, tokenised piece by piece as the rollout would have."""
-    ids, sources = chat.prompt(told.messages)
-    all_ids, all_sources = list(ids), list(sources)
-    turns = [0] * len(ids)
-    weight = [1.0] * len(ids)
-    for turn, ((action, observation), own) in enumerate(zip(told.turns, told.weights, strict=True)):
-        last = turn == len(told.turns) - 1
-        ended = last or role != "inline"  # the assistant's message ends here
-        new_ids = [*chat.encode(action), *([chat.eos] if ended else [])]
-        new_sources = [Source.POLICY] * len(new_ids)
-        if not last:
-            shown, labels = chat.observation(observation, role, ended=ended)
-            new_ids += shown
-            new_sources += labels
-        all_ids += new_ids
-        all_sources += new_sources
-        turns += [turn] * len(new_ids)
-        weight += [own] * len(new_ids)
-    return Row(
-        ids=np.array(all_ids, dtype=np.int64),
-        sources=np.array(all_sources, dtype=np.int8),
-        turn_index=np.array(turns, dtype=np.int64),
-        logp_rollout=np.zeros(len(all_ids), dtype=np.float32),
-        weight=np.array(weight, dtype=np.float32),
-        trajectory=number,
-    )

@@ -42,6 +42,18 @@ class Row:
         mask: np.ndarray = self.sources == Source.POLICY
         return mask
 
+    def cut(self, tokens: int) -> Row:
+        """The row's first `tokens`."""
+        return replace(
+            self,
+            ids=self.ids[:tokens],
+            sources=self.sources[:tokens],
+            turn_index=self.turn_index[:tokens],
+            logp_rollout=self.logp_rollout[:tokens],
+            weight=self.weight[:tokens],
+            segment=self.segment[:tokens],
+        )
+
     def picture(self) -> str:
         """The tokens, policy tokens in brackets."""
         pairs = zip(self.ids, self.action_mask, strict=True)

@@ -8,7 +8,7 @@ import warnings
 from importlib.util import find_spec
 from typing import Any
 
-from agentrecipes.errors import MissingExtra, Problem, RecipeError
+from agentrecipes.errors import MissingExtra, RecipeError
 from agentrecipes.recipe.schema import Trainer
 
 OWN_RANK = "AGENTRECIPES_RANK"  # in the environment of a rank that this package has started
@@ -52,7 +52,7 @@ def require(fields: Trainer) -> None:
 
 
 def _refuse(field: str, found: str, hint: str) -> None:
-    raise RecipeError([Problem("not_here", f"trainer.{field}", found, hint)])
+    raise RecipeError.about("not_here", found, hint, path=f"trainer.{field}")
 
 
 def strategy(fields: Trainer) -> Any:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
 from agentrecipes.demonstrations.protocol import Demonstration
-from agentrecipes.records import Source
+from agentrecipes.records import Source, Trajectory
 from agentrecipes.rollout.chat import Chat
 from agentrecipes.training.rows import Row
 
 THOUGHT, REST = 1, 2  # segments, see Batch.segment
+THOUGHT_END = "</think>"  # of what was collected
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,8 @@ class Weighing:
         """The row of a demonstration with its weights; `row` holds those of its turns."""
         own = np.where(row.action_mask, row.weight, 0.0)
         if self.balance is None:
-            weight = np.where(row.sources == Source.POLICY, own, self.observation_weight)
+            others = self.observation_weight * (row.weight > 0)  # none on what is shown again
+            weight = np.where(row.sources == Source.POLICY, own, others)
             return replace(row, weight=weight.astype(np.float32))
         shares = [(self.balance, own * thought), (1.0 - self.balance, own * ~thought)]
         found = [(share, part / part.sum()) for share, part in shares if part.sum() > 0]
@@ -49,6 +52,19 @@ class Weighing:
         weight = sum((part if alone else share * part for share, part in found), np.zeros(len(row)))
         segment = (own > 0) * (0 if alone else np.where(thought, THOUGHT, REST))
         return replace(row, weight=weight.astype(np.float32), segment=segment.astype(np.int8))
+
+
+def segmented(rows: Sequence[Row], trajectories: Sequence[Trajectory], chat: Chat) -> list[Row]:
+    """The rows of what was collected, each action token a thought or the rest of its turn."""
+    made = []
+    for row in rows:
+        turns = trajectories[row.trajectory].turns
+        told = tuple((turn.action_text, "") for turn in turns)
+        said = Demonstration(trajectories[row.trajectory].task, (), told, (1.0,) * len(turns))
+        thought = thought_mask(row, said, chat=chat, end=THOUGHT_END)
+        segment = row.action_mask * np.where(thought, THOUGHT, REST)
+        made.append(replace(row, segment=segment.astype(np.int8)))
+    return made
 
 
 def thought_mask(row: Row, told: Demonstration, *, chat: Chat, end: str) -> np.ndarray:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentrecipes.errors import Problem, RecipeError
+from agentrecipes.errors import RecipeError
 
 SPECIALS_AND_BYTES = 6 + 256  # of the tiny model's tokenizer, before its words of several bytes
 BYTES = {"fp32": 4, "bf16": 2}
@@ -89,11 +89,9 @@ def shape_of(model: Any) -> Shape:
 
 
 def _tiny(model: Any) -> Shape:
-    from agentrecipes.datasets.knowledge import vocabulary
-
     return Shape(
         source="the recipe's fields",
-        vocabulary=SPECIALS_AND_BYTES + sum(len(word.encode()) > 1 for word in vocabulary()),
+        vocabulary=SPECIALS_AND_BYTES + sum(len(word.encode()) > 1 for word in model.vocabulary),
         width=model.width,
         layers=model.layers,
         mlp=model.mlp,
@@ -166,4 +164,4 @@ def _stored(folder: Path) -> int | None:
 
 
 def _unknown(message: str, suggestion: str) -> RecipeError:
-    return RecipeError([Problem("no_plan", "model", message, suggestion)])
+    return RecipeError.about("no_plan", message, suggestion, path="model")

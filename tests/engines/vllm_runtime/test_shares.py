@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 
-from agentrecipes.engines import vllm_shares
+from agentrecipes.engines.vllm_runtime import shares
 
 
 def test_servers_are_dealt_like_cards():
-    assert [vllm_shares.dealt("abc", own, 2) for own in (0, 1)] == [["a", "c"], ["b"]]
+    assert [shares.dealt("abc", own, 2) for own in (0, 1)] == [["a", "c"], ["b"]]
 
 
 def test_processes_share_where_there_are_too_few():
-    assert [vllm_shares.dealt("ab", own, 5) for own in range(5)] == [
+    assert [shares.dealt("ab", own, 5) for own in range(5)] == [
         *(["a"], ["b"], ["a"], ["b"], ["a"])
     ]
 
@@ -22,6 +22,6 @@ def test_a_process_on_its_own_starts_and_asks_all():
         begun.append(dict(entries))
         return [f"http://{entry}" for entry in entries.values()]
 
-    assert vllm_shares.started(("x", "y"), start) == ["http://x", "http://y"]
+    assert shares.started(("x", "y"), start) == ["http://x", "http://y"]
     assert begun == [{0: "x", 1: "y"}]
-    assert vllm_shares.asked(["http://z"]) == ["http://z"]
+    assert shares.asked(["http://z"]) == ["http://z"]

@@ -132,9 +132,9 @@ def arguments(part: Vllm | VllmServer, model: PreTrainedModel, folder: Path) -> 
         "enforce_eager": on_cpu if part.eager is None else part.eager,
         "enable_sleep_mode": part.sleep and not on_cpu,
         "generation_config": "vllm",  # no defaults of the model's own
-        "logprobs_mode": "processed_logits",  # see vllm_draw
-        "logits_processors": ["agentrecipes.engines.vllm_draw:CounterDraw"],
-        "worker_extension_cls": "agentrecipes.engines.vllm_worker.Weights",
+        "logprobs_mode": "processed_logits",  # see draw.py
+        "logits_processors": ["agentrecipes.engines.vllm_runtime.draw:CounterDraw"],
+        "worker_extension_cls": "agentrecipes.engines.vllm_runtime.worker.Weights",
         "seed": 0,
         **memory,
     }

@@ -12,9 +12,9 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agentrecipes.engines import vllm_setup
 from agentrecipes.engines.protocol import Request, Sample
-from agentrecipes.engines.vllm_turns import Drawn, Turns
+from agentrecipes.engines.vllm_runtime import setup
+from agentrecipes.engines.vllm_runtime.turns import Drawn, Turns
 from agentrecipes.errors import EngineError
 
 if TYPE_CHECKING:
@@ -33,10 +33,10 @@ class LocalEngine:
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, part: Vllm
     ) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="agentrecipes-vllm-")
-        vllm_setup.write_folder(model, tokenizer, Path(self._folder.name))
-        self._arguments = vllm_setup.arguments(part, model, Path(self._folder.name))
+        setup.write_folder(model, tokenizer, Path(self._folder.name))
+        self._arguments = setup.arguments(part, model, Path(self._folder.name))
         self._turns = Turns(model, tokenizer, int(self._arguments["max_model_len"]))
-        self._wanted = vllm_setup.shapes(model)
+        self._wanted = setup.shapes(model)
         self._engine: Any = None
         self._asleep = False
         self._version: int | None = None  # of the weights that the engine has
@@ -93,7 +93,7 @@ class LocalEngine:
                 not take them.
         """
         dtype = str(self._arguments["dtype"])
-        pairs = list(vllm_setup.checked(weights, self._wanted, dtype))
+        pairs = list(setup.checked(weights, self._wanted, dtype))
         self._do(lambda: self._load(pairs, version))
 
     def rest(self) -> None:
@@ -139,7 +139,7 @@ class LocalEngine:
             self._step()
 
     def _build(self) -> None:
-        self._engine = vllm_setup.build(self._arguments)
+        self._engine = setup.build(self._arguments)
 
     def _submit(self, requests: Sequence[Request], futures: Sequence[Future[Sample]]) -> None:
         running = [future.set_running_or_notify_cancel() for future in futures]
@@ -149,7 +149,7 @@ class LocalEngine:
             self._wake()
             for request, future in zip(requests, futures, strict=True):
                 self._number += 1
-                params = vllm_setup.sampling(self._turns.asked(request))
+                params = setup.sampling(self._turns.asked(request))
                 prompt = {"prompt_token_ids": list(request.ids)}
                 self._engine.add_request(str(self._number), prompt, params)
                 self._flights[str(self._number)] = (request, time.perf_counter(), future)
@@ -183,7 +183,7 @@ class LocalEngine:
                 self._take(pairs, version)
             except Exception as error:
                 self._drop()
-                raise vllm_setup.failure("new weights were not taken", error) from error
+                raise setup.failure("new weights were not taken", error) from error
 
     def _take(self, pairs: list[tuple[str, Tensor]], version: int) -> None:
         if self._engine is None:
@@ -207,7 +207,7 @@ class LocalEngine:
 
     def _fail(self, error: Exception, more: Sequence[Future[Sample]]) -> None:
         """Give up on all that is being sampled, and on this vLLM: its state is unknown."""
-        known = error if isinstance(error, EngineError) else vllm_setup.failure("it failed", error)
+        known = error if isinstance(error, EngineError) else setup.failure("it failed", error)
         waiting, self._flights = [future for *_, future in self._flights.values()], {}
         for future in {*waiting, *more}:
             if not future.done():
@@ -220,7 +220,7 @@ class LocalEngine:
             future.set_exception(EngineError("vllm engine: it was stopped while it sampled."))
         engine, self._engine, self._version, self._asleep = self._engine, None, None, False
         if engine is not None:
-            vllm_setup.shut_down(engine)
+            setup.shut_down(engine)
 
 
 def _drawn(output: Any, began: float) -> Drawn:

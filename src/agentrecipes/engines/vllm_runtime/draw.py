@@ -19,7 +19,7 @@ import torch
 from vllm.v1.sample.logits_processor import LogitsProcessor, MoveDirectionality
 
 from agentrecipes.engines.draw import Ways, draw
-from agentrecipes.engines.vllm_worker import LIMIT, SEED, TEMPERATURE, TOP_P
+from agentrecipes.engines.vllm_runtime.worker import LIMIT, SEED, TEMPERATURE, TOP_P
 from agentrecipes.numerics.streams import numbers
 
 if TYPE_CHECKING:

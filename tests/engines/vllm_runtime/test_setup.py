@@ -10,11 +10,11 @@ from ragged import MODEL, STOP, TOKENIZER, requests
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from agentrecipes.components import build
-from agentrecipes.engines import vllm_process, vllm_setup
 from agentrecipes.engines.vllm import Vllm
-from agentrecipes.engines.vllm_process import ServerProcess, flags
+from agentrecipes.engines.vllm_runtime import process, setup
+from agentrecipes.engines.vllm_runtime.process import ServerProcess, flags
+from agentrecipes.engines.vllm_runtime.turns import Drawn, Turns
 from agentrecipes.engines.vllm_server import VllmServer
-from agentrecipes.engines.vllm_turns import Drawn, Turns
 from agentrecipes.errors import EngineError, MissingExtra
 
 TEXTS = [TOKENIZER.decode([index]).strip() for index in range(len(TOKENIZER))]
@@ -100,12 +100,12 @@ def weights():
 
 
 def test_an_update_is_a_copy_in_the_engines_precision():
-    taken = dict(vllm_setup.checked(weights().items(), vllm_setup.shapes(MODEL), "bfloat16"))
+    taken = dict(setup.checked(weights().items(), setup.shapes(MODEL), "bfloat16"))
     assert taken.keys() == weights().keys()
     head = taken["lm_head.weight"]
     assert head.dtype == torch.bfloat16
     assert torch.equal(head, MODEL.lm_head.weight.bfloat16())
-    same = dict(vllm_setup.checked(weights().items(), vllm_setup.shapes(MODEL), "float32"))
+    same = dict(setup.checked(weights().items(), setup.shapes(MODEL), "float32"))
     assert same["lm_head.weight"].data_ptr() != MODEL.lm_head.weight.data_ptr()
 
 
@@ -119,7 +119,7 @@ def test_an_update_is_a_copy_in_the_engines_precision():
 )
 def test_weights_of_another_model_are_named(change, said):
     with pytest.raises(EngineError, match=said):
-        list(vllm_setup.checked(change(weights()).items(), vllm_setup.shapes(MODEL), "float32"))
+        list(setup.checked(change(weights()).items(), setup.shapes(MODEL), "float32"))
 
 
 def test_a_tied_model_wants_its_head_too():
@@ -131,7 +131,7 @@ def test_a_tied_model_wants_its_head_too():
         num_attention_heads=1,
         tie_word_embeddings=True,
     )
-    assert vllm_setup.shapes(LlamaForCausalLM(config))["lm_head.weight"] == (50, 32)
+    assert setup.shapes(LlamaForCausalLM(config))["lm_head.weight"] == (50, 32)
 
 
 def test_heads_that_the_cpu_build_does_not_know_are_refused():
@@ -143,9 +143,9 @@ def test_heads_that_the_cpu_build_does_not_know_are_refused():
         num_attention_heads=2,
     )
     model = LlamaForCausalLM(config)
-    vllm_setup.require_heads(model, on_cpu=False)
+    setup.require_heads(model, on_cpu=False)
     with pytest.raises(EngineError, match="16 wide"):
-        vllm_setup.require_heads(model, on_cpu=True)
+        setup.require_heads(model, on_cpu=True)
 
 
 @pytest.mark.parametrize(
@@ -153,26 +153,26 @@ def test_heads_that_the_cpu_build_does_not_know_are_refused():
 )
 def test_a_vllm_that_was_not_tested_is_refused_with_the_command(found, said):
     with pytest.raises(MissingExtra, match=said) as caught:
-        vllm_setup.require_version(found)
+        setup.require_version(found)
     assert "pip install 'agentrecipes[vllm" in str(caught.value)
     assert caught.value.exit_code == 3
 
 
 def test_builds_of_the_tested_version_are_taken():
     for found in ("0.32.0", "0.32.1+cpu", "0.32"):
-        assert vllm_setup.require_version(found) is None
+        assert setup.require_version(found) is None
 
 
 def test_the_bound_depends_on_who_rounds():
-    assert Vllm().bound(fp32=True) == vllm_setup.EXACT_NATS
-    assert Vllm(dtype="bf16").bound(fp32=True) == vllm_setup.ROUNDED_NATS
-    assert VllmServer().bound(fp32=False) == vllm_setup.ROUNDED_NATS
+    assert Vllm().bound(fp32=True) == setup.EXACT_NATS
+    assert Vllm(dtype="bf16").bound(fp32=True) == setup.ROUNDED_NATS
+    assert VllmServer().bound(fp32=False) == setup.ROUNDED_NATS
     assert VllmServer(max_gap=0.3).bound(fp32=True) == 0.3
 
 
 def test_a_port_that_is_taken_is_told_before_anything_starts(tmp_path):
     with socket.socket() as busy:
-        busy.bind((vllm_process.HOST, 0))
+        busy.bind((process.HOST, 0))
         busy.listen()
         port = busy.getsockname()[1]
         with pytest.raises(EngineError, match=f"port {port} is taken"):
@@ -190,7 +190,7 @@ def test_a_server_that_does_not_start_says_why(tmp_path):
 
 
 def test_a_server_that_is_not_there_is_named():
-    url = f"http://{vllm_process.HOST}:{vllm_process.free_port()}"
+    url = f"http://{process.HOST}:{process.free_port()}"
     with pytest.raises(EngineError, match=f"{url} does not answer") as caught:
         VllmServer(urls=(url,)).start(MODEL, TOKENIZER)
     assert "--worker-extension-cls" in str(caught.value)  # how to start one
@@ -202,7 +202,7 @@ def test_arguments_become_the_flags_of_a_command_line():
 
 
 def test_the_folder_holds_no_weights(tmp_path):
-    vllm_setup.write_folder(MODEL, TOKENIZER, tmp_path)
+    setup.write_folder(MODEL, TOKENIZER, tmp_path)
     names = {path.name for path in tmp_path.iterdir()}
     assert {"config.json", "tokenizer.json"} <= names
     assert not [name for name in names if Path(name).suffix in (".safetensors", ".bin")]

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from agentrecipes.engines import vllm_process, vllm_setup, vllm_shares
 from agentrecipes.engines.protocol import Request, Sample
-from agentrecipes.engines.vllm_process import ServerProcess
-from agentrecipes.engines.vllm_turns import Drawn, Turns
-from agentrecipes.engines.vllm_worker import model_facts
+from agentrecipes.engines.vllm_runtime import process, setup, shares
+from agentrecipes.engines.vllm_runtime.process import ServerProcess
+from agentrecipes.engines.vllm_runtime.turns import Drawn, Turns
+from agentrecipes.engines.vllm_runtime.worker import model_facts
 from agentrecipes.errors import EngineError
 from agentrecipes.numerics.streams import derive
 
@@ -43,10 +43,10 @@ class RemoteEngine:
         self._folder = Path(part.folder or self._place.name)
         self._folder.mkdir(parents=True, exist_ok=True)
         own = Path(self._place.name) / "model"
-        vllm_setup.write_folder(model, tokenizer, own)
-        self._arguments = vllm_setup.arguments(part, model, own)
+        setup.write_folder(model, tokenizer, own)
+        self._arguments = setup.arguments(part, model, own)
         self._turns = Turns(model, tokenizer, int(self._arguments["max_model_len"]))
-        self._wanted = vllm_setup.shapes(model)
+        self._wanted = setup.shapes(model)
         self._facts = model_facts(model.config.get_text_config())
         self._dtype = self._arguments["dtype"]
         self._version: int | None = None
@@ -62,10 +62,10 @@ class RemoteEngine:
         )
         try:
             if part.urls:
-                self._urls = vllm_shares.asked([url.rstrip("/") for url in part.urls])
+                self._urls = shares.asked([url.rstrip("/") for url in part.urls])
             else:
                 starting = partial(self._start, part)
-                self._urls = vllm_shares.started(part.devices or ((),), starting)
+                self._urls = shares.started(part.devices or ((),), starting)
             for url in self._urls:
                 self._require_same(url)
         except BaseException:
@@ -118,7 +118,7 @@ class RemoteEngine:
         from safetensors.torch import save_file
 
         path = self._folder / f"weights-{os.getpid()}-{version}.safetensors"
-        pairs = dict(vllm_setup.checked(weights, self._wanted, self._dtype))
+        pairs = dict(setup.checked(weights, self._wanted, self._dtype))
         written = path.with_suffix(".tmp")
         save_file(pairs, written)
         written.rename(path)
@@ -139,8 +139,8 @@ class RemoteEngine:
 
     def close(self) -> None:
         """End the servers that were started for this engine."""
-        for process in self._processes:
-            process.close()
+        for server in self._processes:
+            server.close()
         self._processes = []
         self._client.close()
         self._place.cleanup()
@@ -154,16 +154,16 @@ class RemoteEngine:
             port = None if part.port is None else part.port + number
             own.append(ServerProcess({**self._arguments, **shared}, log, port=port, gpus=gpus))
             self._processes.append(own[-1])
-        for process in own:
-            process.wait(part.start_seconds)
-        return [process.url for process in own]
+        for server in own:
+            server.wait(part.start_seconds)
+        return [server.url for server in own]
 
     def _require_same(self, url: str) -> None:
         """Refuse a server that is none of ours, or serves another model."""
         try:
             found = self._rpc(url, "ar_facts")
         except EngineError as error:
-            how = vllm_process.shown({**self._arguments, "model": "MODEL"}, port=8000)
+            how = process.shown({**self._arguments, "model": "MODEL"}, port=8000)
             raise EngineError(f"{error} It has to be started like this: {how}") from error
         other = {
             name: (found[0].get(name), value)

@@ -17,7 +17,7 @@ from typing import Any
 
 import httpx
 
-from agentrecipes.engines.vllm_setup import ENVIRONMENT
+from agentrecipes.engines.vllm_runtime.setup import ENVIRONMENT
 from agentrecipes.errors import EngineError
 
 HOST = "127.0.0.1"  # its routes for weights let a caller run code in it

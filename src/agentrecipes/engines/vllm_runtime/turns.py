@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from agentrecipes.engines.protocol import Request, Sample
 from agentrecipes.engines.stopping import Stopping, end_ids
-from agentrecipes.engines.vllm_worker import LIMIT, SEED, TEMPERATURE, TOP_P
+from agentrecipes.engines.vllm_runtime.worker import LIMIT, SEED, TEMPERATURE, TOP_P
 from agentrecipes.errors import EngineError
 from agentrecipes.numerics.streams import derive
 
@@ -59,7 +59,7 @@ class Turns:
     def asked(self, request: Request) -> dict[str, Any]:
         """vLLM's sampling parameters by name.
 
-        Its own sampler is left no choice (see vllm_draw), so that temperature is 0 here.
+        Its own sampler is left no choice (see draw.py), so that temperature is 0 here.
         """
         stop = request.stop
         if stop not in self._asked:
