@@ -110,6 +110,7 @@ def test_a_backtrack_draws_the_note_and_a_summary_nothing():
     assert drawn(world, SEARCH, BACKTRACK).observation == "\n<observation> again </observation>\n"
     assert "nothing to take back" in drawn(world, BACKTRACK).observation
     assert drawn(world, SEARCH, SUMMARY).observation == "\n"
+    assert drawn(world, SEARCH, SUMMARY).calls == ("edited",)
 
 
 def test_a_protocol_for_any_tool_has_the_edits_as_tools():
@@ -121,6 +122,7 @@ def test_a_protocol_for_any_tool_has_the_edits_as_tools():
     assert "Rethink" in drawn(world, SEARCH, BACKTRACK).observation
     both = Action("t", (*BACKTRACK.calls, Call("calculator", {"expression": "1 + 1"})))
     assert drawn(world, SEARCH, both).observation.count("stand alone") == 2
+    assert drawn(world, SEARCH, both).calls == ("error", "error")
 
 
 def test_without_a_stack_and_its_protocol_a_backtrack_is_a_call_like_any_other():
