@@ -3,9 +3,10 @@
     python bench/multiscale.py                         # seeds 7, 0 and 1, both losses
     python bench/multiscale.py --seeds 7 --workers 2 --out figures.json
 
-Both are `recipes/funreason.yaml`, the plain loss by its profile; all else is equal. Told is the share
-of right calls on dev, sampled, after the imitation (where the losses alone differ) and at the end.
-The exit code is 1 where the multiscale loss is not ahead after the imitation on the mean of the seeds.
+Both are `recipes/funreason.yaml`, the plain loss by its profile; all else is equal. Told is the
+share of right calls on dev, sampled, after the imitation (where the losses alone differ) and at the
+end. The exit code is 1 where the multiscale loss is not ahead after the imitation on the mean of
+the seeds.
 """
 
 from __future__ import annotations
