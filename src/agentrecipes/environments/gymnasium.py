@@ -190,7 +190,8 @@ class WorldEpisode:
         if place.over:
             answer = acting.WON if place.total >= self.fields.win_at else "lost"
         shown = self.fields.protocol.render(results)
-        return Outcome(shown, place.over, answer, reward=place.total - before)
+        outcomes = tuple(result.outcome for result in results)
+        return Outcome(shown, place.over, answer, reward=place.total - before, calls=outcomes)
 
     async def close(self) -> None:
         """End the world."""
@@ -200,9 +201,10 @@ class WorldEpisode:
         command, known = acting.command(call), self.fields.actions
         if command is None or self.place.over:
             why = "it is over" if self.place.over else acting.NO_COMMAND
-            return ToolResult(call, error=why)
+            return ToolResult(call, error=why, outcome="wrong_arguments")
         if command.lower() not in [word.lower() for word in known]:
-            return ToolResult(call, error=f"no action is called so. Do one of: {', '.join(known)}")
+            said = f"no action is called so. Do one of: {', '.join(known)}"
+            return ToolResult(call, error=said, outcome="wrong_arguments")
         number = [word.lower() for word in known].index(command.lower())
         try:
             seen, reward, over, cut, _ = self.place.world.step(number)
@@ -219,8 +221,8 @@ def _plain(drawing: str) -> str:
     def marked(match: re.Match[str]) -> str:
         text = match[3]
         for code in reversed(COLOUR.findall(match[1])):
-            opening, closing = MARKS.get(code, "[]")
-            text = f"{opening}{text}{closing}"
+            brackets = MARKS.get(code, "[]")
+            text = f"{brackets[0]}{text}{brackets[1]}"
         return text
 
     lines = COLOURED.sub(marked, drawing).splitlines()

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from random import Random
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from agentrecipes.components import Component, PartOf, component
-from agentrecipes.environments.callers import drawer, follower
+from agentrecipes.environments.callers import follower
 from agentrecipes.environments.calling import Limits
 from agentrecipes.environments.prompt import Text
 from agentrecipes.environments.protocol import Agent, OnInvalid
 from agentrecipes.environments.tools import Tools, ToolsEpisode
 from agentrecipes.errors import Problem
-from agentrecipes.numerics.streams import derive
 from agentrecipes.records import Task
-from agentrecipes.tools.protocol import Tool
 
 STEP = re.compile(r"<<([^<>=]+)=")  # GSM8K's solutions say what to work out: <<48/2=24>>
 
@@ -75,13 +72,12 @@ class Math(Component):
         return follower(worked, calls_per_turn=1, max_turns=self.max_turns)
 
     def random(self, task: Task, seed: int) -> Agent:
-        """Works something out with the numbers of the problem, and answers with one of them."""
-        schemas = [tool.schema for tool in self.tools]
-        return drawer(task, schemas, Random(derive(seed, "random", task.id)))
+        """Calls tools and answers with words of the problem and of what it was shown."""
+        return self._tools.random(task, seed)
 
     @property
     def _tools(self) -> Tools:
-        return Tools(**{name: getattr(self, name) for name in Tools.model_fields})
+        return Tools(**{name: getattr(self, name) for name in Math.model_fields})
 
 
 def expressions(task: Task) -> list[str]:
@@ -94,8 +90,9 @@ def expressions(task: Task) -> list[str]:
     return [step.strip() for step in STEP.findall(str(task.data.get("solution", "")))]
 
 
-def _call(tool: Tool, expression: str) -> Mapping[str, Any]:
+def _call(part: Any, expression: str) -> Mapping[str, Any]:
     """The call of a tool that works out an expression: code to a tool that takes code."""
-    takes_code = "code" in tool.schema.get("parameters", {}).get("properties", {})
+    schema = part.schemas[0] if hasattr(part, "session") else part.schema
+    takes_code = "code" in schema.get("parameters", {}).get("properties", {})
     key, text = ("code", f"print({expression})") if takes_code else ("expression", expression)
-    return {"tool": tool.schema["name"], "arguments": {key: text}}
+    return {"tool": schema["name"], "arguments": {key: text}}

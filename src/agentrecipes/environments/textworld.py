@@ -32,7 +32,8 @@ class Textworld(Component):
     """One game an episode; each turn says one command (or several, where the protocol can).
 
     The answer of an episode is ``won``, or ``lost``; neither can be claimed: whoever answers gives
-    up. A turn's reward is what it added to the score, as a share of the most that there is. Needs
+    up. A turn's reward is what it added to the score, as a share of the most that there is; the
+    reward ``environment`` brings it into the return, which is 1 for a game that is won. Needs
     TextWorld (Côté et al. 2018, https://arxiv.org/abs/1806.11532).
     """
 
@@ -41,7 +42,7 @@ class Textworld(Component):
     max_turns: Annotated[int, Field(ge=1)] = 30
     on_invalid: OnInvalid = OnInvalid()
     commands: bool = True  # observations list the commands that do something
-    score: bool = True  # observations tell the score, which the reward `points` reads
+    score: bool = True  # observations tell the score
     instructions: Literal["system", "user", "none"] = "user"  # where the protocol's stand
     system: Text | None = None  # a system message: text, or a file
     seconds: Annotated[float, Field(gt=0.0)] = 30.0  # for one command
@@ -166,6 +167,7 @@ class GameEpisode:
             done=self.game.over,
             answer=answer,
             reward=self.game.points - before,
+            calls=tuple(result.outcome for result in results),
         )
 
     async def close(self) -> None:
@@ -176,10 +178,10 @@ class GameEpisode:
         command = acting.command(call)
         if command is None or self.game.over:
             why = "the game is over" if self.game.over else acting.NO_COMMAND
-            return ToolResult(call, error=why)
+            return ToolResult(call, error=why, outcome="wrong_arguments")
         refused = story.refused(command)
         if refused is not None:
-            return ToolResult(call, error=refused)
+            return ToolResult(call, error=refused, outcome="wrong_arguments")
         limit = self.world.seconds
         try:
             await asyncio.wait_for(asyncio.to_thread(self.game.say, command), limit)

@@ -1,12 +1,11 @@
-"""Rewards of countdown, of games' points, and of mathematics compared by sympy."""
+"""Rewards of countdown, and of mathematics compared by sympy."""
 
 from __future__ import annotations
 
 import pytest
 
 from agentrecipes.components import build
-from agentrecipes.records import Stop, Task
-from agentrecipes.rewards.protocol import View
+from agentrecipes.records import Task
 from agentrecipes.testing.suites import RewardSuite, answered
 
 NUMBERS = Task("c", "dev", "Make 65 …", ("76 - 11",), {"numbers": (19, 36, 55, 7), "target": 65})
@@ -16,12 +15,6 @@ class TestCountdown(RewardSuite):
     @pytest.fixture(params=["countdown", {"name": "countdown", "expression": 0.1}])
     def reward(self, request):
         return build("reward", request.param)
-
-
-class TestPoints(RewardSuite):
-    @pytest.fixture
-    def reward(self):
-        return build("reward", "points")
 
 
 @pytest.mark.parametrize(
@@ -70,32 +63,6 @@ def test_fractions_on_the_way_are_exact():
 
 def test_without_numbers_there_is_no_score():
     assert build("reward", "countdown").score(answered(Task("t", "dev", "?"), "1 + 1")) is None
-
-
-def game(*observations: str, answer: str | None = None) -> View:
-    turns = len(observations)
-    task, stop = Task("g", "dev", "Play.", ("won",)), Stop.TURNS
-    texts = ("<action> look </action>",) * turns
-    return View(task, texts, observations, ((),) * turns, (True,) * turns, answer, stop)
-
-
-@pytest.mark.parametrize(
-    ("view", "gains"),
-    [
-        # of 4 points: 0, then 1, still 1, then won: 0, 1/4, 0, 3/4
-        (
-            game("Score: 0 of 4", "Score: 1 of 4\nmore", "dark", "", answer="won"),
-            [0.0, 0.25, 0.0, 0.75],
-        ),
-        (game("a\nScore: 3 of 4", "Score: 1 of 4", answer="lost"), [0.75, -0.5]),
-        (game("The sign says Score: 4 of 4", "Score: 2 of 4"), [0.0, 0.5]),
-        (game("dark", "", answer="won"), [0.0, 1.0]),
-        (game("Score: 0 of 0"), [0.0]),
-        (game("dark", answer="lost"), None),
-    ],
-)
-def test_points_count_on_the_turn_that_brought_them(view, gains):
-    assert build("reward", "points").score(view) == gains
 
 
 @pytest.mark.envs
