@@ -1,7 +1,7 @@
 """How many tokens the choice of tasks saves: `uniform`, `success_band` and dynamic sampling.
 
-    python bench/curricula.py --seeds 7 0 1 2 3 --folder curves    # killed, it goes on where it was
-    python bench/curricula.py --seeds 7
+    python bench/curricula.py --folder curves            # five seeds; killed, it goes on
+    python bench/curricula.py --folder curves --seeds 7
 
 The default world, in which three quarters of the questions now have one hop: imitation leaves them
 nearly solved, and groups that are all right teach nothing. All arms of a seed begin at one
@@ -46,10 +46,10 @@ GROUP BY iteration ORDER BY iteration
 """
 INTRODUCTION = """# What the choice of tasks saves
 
-Made by `python bench/curricula.py`; all runs: [curricula.json](curricula.json). Three quarters of the
-questions have one hop and are nearly solved after imitation. *Tokens* are thousands that the policy
-wrote until it reached, on dev and sampled, what `uniform` has at the end; *saved* is against `uniform`'s
-own tokens until there; – is not within 40 iterations.
+Made by `python bench/curricula.py`; all runs: [curricula.json](curricula.json). Three quarters of
+the questions have one hop and are nearly solved after imitation. *Tokens* are thousands that the
+policy wrote until it reached, on dev and sampled, what `uniform` has at the end; *saved* is against
+`uniform`'s own tokens until there; – is not within 40 iterations.
 
 | seed | score to reach | arm | at the end | tokens | saved |
 | --- | --- | --- | --- | --- | --- |"""

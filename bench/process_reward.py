@@ -29,11 +29,12 @@ LEARNED, STILL = 0.2, 0.1  # at least so much more on every seed; at most so muc
 INTRODUCTION = """# A reward by turn that alone tells two behaviours apart
 
 Made by `python bench/process_reward.py --seeds 7 0 1`; all runs:
-[process_reward.json](process_reward.json). Questions of two hops in the generated world. A trajectory
-that answers is worth 1, right or wrong, after one look-up or after two; half of the demonstrations
-stop after one. With `{name: progress, of: gold, scope: turn}` beside the outcome, the turn whose
-observation shows the gold answer earns 1 more. *Shown* is the share of 100 sampled trajectories on dev
-that saw the gold answer, before and after 25 iterations of PPO; *answered* is the outcome.
+[process_reward.json](process_reward.json). Questions of two hops in the generated world. A
+trajectory that answers is worth 1, right or wrong, after one look-up or after two; half of the
+demonstrations stop after one. With `{name: progress, of: gold, scope: turn}` beside the outcome,
+the turn whose observation shows the gold answer earns 1 more. *Shown* is the share of 100 sampled
+trajectories on dev that saw the gold answer, before and after 25 iterations of PPO; *answered* is
+the outcome.
 
 | rewards | seed | shown before | shown after | answered after | s |
 | --- | --- | --- | --- | --- | --- |"""

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 
-from agentrecipes.cli.output import emit_json, figure, plain_json, report_error, table
+import pytest
+
+from agentrecipes.cli.output import emit_json, figure, plain_json, report_error, spared, table
 from agentrecipes.errors import CheckFailed, MissingExtra, Problem, RecipeError
 
 
@@ -19,6 +23,27 @@ def test_json_never_holds_what_json_cannot_say(capsys):
     emit_json({"a": float("nan"), "b": (1, float("inf")), "c": {"d": {3}}})
     assert json.loads(capsys.readouterr().out) == {"a": None, "b": [1, None], "c": {"d": [3]}}
     assert plain_json(True) is True
+
+
+def test_what_libraries_print_leaves_stdout_to_the_one_object(capfd):
+    with spared(True):
+        print("from python")
+        os.write(1, b"from C\n")
+        subprocess.run(["echo", "from a process"], check=True)
+    emit_json({"a": 1})
+    out, err = capfd.readouterr()
+    assert json.loads(out) == {"a": 1}
+    assert sorted(err.splitlines()) == ["from C", "from a process", "from python"]
+    with spared(False):
+        print("for people")
+    assert capfd.readouterr().out == "for people\n"
+
+
+def test_an_error_gives_stdout_back(capfd):
+    with pytest.raises(ValueError, match="broken"), spared(True):
+        raise ValueError("broken")
+    emit_json({"a": 1})
+    assert json.loads(capfd.readouterr().out) == {"a": 1}
 
 
 def test_a_recipe_error_is_one_line_per_problem(capsys):

@@ -197,6 +197,25 @@ def test_score_gives_every_transcript_its_parts_and_total(command, small, transc
     check_snapshot("score", settled(command("score", small, transcripts).out, tmp_path))
 
 
+def test_a_transcript_without_a_total_says_what_it_may_lack(command, small, transcripts):
+    words = ("rewards=[exact_match,length]", "--json")
+    done = command("score", small, transcripts, *words)
+    lines = [json.loads(line) for line in Path(transcripts).read_text().splitlines()]
+    assert [one["total"] for one in json.loads(done.out)["scores"]] == [None, None]
+    said = "no total. Rewards that count tokens need `tokens` in every turn of a transcript."
+    assert done.err.splitlines() == [
+        f"warning: {line['id']}: {reason}"
+        for line in lines
+        for reason in ("length could not be computed", said)
+    ]
+    for line in lines:
+        line["turns"] = [{**turn, "tokens": 2} for turn in line["turns"]]
+    Path("counted.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    counted = command("score", small, "counted.jsonl", *words)
+    assert [one["total"] for one in json.loads(counted.out)["scores"]] == [1.0, 0.0]
+    assert counted.err == ""
+
+
 def test_broken_transcripts_are_named_line_by_line(command, small, tmp_path):
     Path("broken.jsonl").write_text('{"id": 1}\nnot json\n')
     done = command("score", small, "broken.jsonl")

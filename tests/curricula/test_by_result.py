@@ -49,6 +49,17 @@ def test_tasks_outside_never_come_while_the_band_can_repeat_alone():
     assert Counter(ids(curriculum.pick(state, FOUR, count=6, seed=1))) == {"t-2": 3, "t-3": 3}
 
 
+def test_a_kind_that_comes_back_shares_the_draws_and_does_not_catch_up_first():
+    own = tasks(long=20, short=20)
+    curriculum = BAND.model_copy(update={"by": "type"})
+    # every short task was seen three times, a long one once, long ago and in the band by now
+    state = after(curriculum, *[{f"short-{n}": 0.5 for n in range(20)}] * 3, {"long-0": 0.5})
+    draws = [kinds(curriculum.pick(state, own, count=20, seed=seed)) for seed in range(8)]
+    # long tasks, never seen before, would have taken all of each draw; now a half, give or take one
+    assert all(9 <= drawn["short"] <= 11 for drawn in draws)
+    assert all("long-0" not in ids(curriculum.pick(state, own, count=20, seed=n)) for n in range(8))
+
+
 def test_what_lay_outside_is_unknown_again_after_a_while():
     curriculum = BAND.model_copy(update={"retry": 2})
     results = {"t-0": 0.0, "t-1": 0.5, "t-2": 0.5, "t-3": 0.5}

@@ -12,6 +12,7 @@ from agentrecipes.components import build
 from agentrecipes.datasets.jsonl import Jsonl
 from agentrecipes.datasets.sample import Sample
 from agentrecipes.errors import RecipeError
+from agentrecipes.testing.play import play
 from agentrecipes.testing.suites import DatasetSuite
 
 ROW = {"question": "Where?", "golden_answers": ["Rome"], "type": "bridge", "hops": 2}
@@ -129,3 +130,26 @@ def test_the_sample_is_large_enough_to_try_things_and_small_enough_to_ship():
 def test_a_sample_nobody_shipped_is_refused_with_a_hint():
     with pytest.raises(ValidationError, match="Did you mean 'hotpotqa'"):
         build("dataset", {"name": "sample", "set": "hotpot"})
+
+
+def test_the_letter_a_as_gold_answer_is_the_text_of_its_option(tmp_path):
+    options = {"A": "Rome", "B": "Oslo"}
+    path = tmp_path / "exam.jsonl"
+    line = {"question": "Where?", "options": options, "golden_answers": ["A", "Rome"]}
+    path.write_text(json.dumps(line))
+    assert Jsonl(path=str(path)).tasks("dev")[0].gold_answers == ("Rome",)
+    path.write_text(json.dumps({**line, "golden_answers": ["B", "Oslo"]}))
+    Jsonl(path=str(path)).tasks("dev")
+
+
+@pytest.mark.parametrize("name", ["2wiki", "musique", "nq"])
+def test_a_sample_has_its_gold_paragraphs_and_its_oracle_is_right(name):
+    environment = build(
+        "environment", {"name": "search", "dataset": {"name": "sample", "set": name}}
+    )
+    ids = {passage.id for passage in Sample(set=name).corpus("dev")}
+    tasks = environment.tasks("dev")
+    assert len(tasks) >= 25
+    assert all(set(task.data["supporting_ids"]) <= ids for task in tasks)
+    for task in tasks[:5]:
+        assert play(environment, task).answer == task.gold_answers[0]

@@ -8,12 +8,16 @@ import pytest
 from small import SMALL, experiment
 from test_resume import StopAfter, rows, same
 
+from agentrecipes.analysis.attempts import Attempt, read_attempts
+from agentrecipes.analysis.certificate import Reader
 from agentrecipes.analysis.replay import replay
 from agentrecipes.analysis.stored import open_run
 from agentrecipes.analysis.verify import verify
 from agentrecipes.cli.run import recipe_of
 from agentrecipes.experiment import run
+from agentrecipes.models.loading import Files, read_tokenizer
 from agentrecipes.recipe.load import Recipe, load
+from agentrecipes.rollout.chat import Chat
 from agentrecipes.training.signals import StopFlag
 
 STACKED = Path(__file__).parents[2] / "recipes" / "agentic_rag_r1.yaml"
@@ -63,6 +67,24 @@ def test_the_certificate_counts_the_forks_and_finds_every_edit_in_its_place(whol
     assert (found["ok"], found["problems"]) == (True, [])
     assert found["forks"] >= len(edits(whole))
     assert found["retokenised"] == 0
+
+
+def test_an_edit_that_shows_something_else_than_its_turns_is_found(whole):
+    recipe, stored = recipe_of(whole), read_attempts(whole, ("imitate", "reinforce"))
+    environment = recipe.stages[-1].environment
+    chat = Chat(read_tokenizer(Files(str(whole / "model"))))
+    reader = Reader(chat, environment.protocol, environment.context)
+    forked = [a for own in stored.places.values() for a in own if any(t["fork"] for t in a.turns)]
+    spoilt = 0
+    for attempt in forked:
+        assert list(reader.findings(attempt)) == []
+        number = next(n for n, turn in enumerate(attempt.turns) if turn["fork"])
+        turns = [dict(turn) for turn in attempt.turns]
+        shown = turns[number]["prompt_ids"]
+        turns[number]["prompt_ids"] = [*shown[:-1], shown[-1] + 1]
+        found = reader.findings(Attempt(attempt.row, tuple(turns)))
+        spoilt += ("context", number) in {(check, turn) for check, turn, _ in found}
+    assert spoilt == len(forked) >= 10
 
 
 def test_rewards_and_advantages_of_trajectories_that_forked_come_out_again(whole):

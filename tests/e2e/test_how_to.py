@@ -91,3 +91,38 @@ def test_the_commands_of_the_sharing_page_run_one_after_the_other(commands: Comm
         done = commands.run(*shlex.split(line)[1:])
         assert done.code == 0, f"{line}: {done.err}"
         assert done.out, line
+
+
+DOCUMENTS = (ROOT / "docs" / "how-to" / "own-documents.md").read_text(encoding="utf-8")
+FILES = {"json": "documents.jsonl", "jsonl": "questions.jsonl", "yaml": "documents.yaml"}
+
+
+@pytest.fixture(scope="module")
+def documents(commands: Commands) -> list[tuple[str, str]]:
+    """The blocks of the page on documents, its files being where commands start."""
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", DOCUMENTS, re.DOTALL | re.MULTILINE)
+    for language, text in blocks:
+        if language in FILES:
+            (commands.folder / FILES[language]).write_text(text, encoding="utf-8")
+    return blocks
+
+
+def test_the_commands_of_the_documents_page_run(commands: Commands, documents):
+    lines = [line for name, text in documents if name == "sh" for line in text.splitlines()]
+    assert len(lines) == 4
+    for line in lines:
+        done = commands.run(*shlex.split(line)[1:])
+        assert done.code == 0, f"{line}: {done.err}"
+    [oracle] = [line for line in lines if "oracle" in line]
+    played = commands.run(*shlex.split(oracle)[1:])
+    [shown] = [text for name, text in documents if name == ""]
+    assert shown in played.out
+    assert commands.run(*shlex.split(oracle)[1:], "--json").json["mean_total"] == 1.0
+
+
+def test_the_documents_page_tells_the_defaults_of_the_server():
+    part = build("retriever", "http")
+    told = f"`url` (default `{part.url}`)"
+    assert told in DOCUMENTS
+    assert f"`timeout_seconds` ({part.timeout_seconds:g})" in DOCUMENTS
+    assert f"`retries` times ({part.retries})" in DOCUMENTS

@@ -106,6 +106,20 @@ def test_an_edited_context_is_computed_anew_and_gives_its_own_numbers(engine):
     assert engine.counts.prefilled - before == sum(len(r.ids) for r in edited)
 
 
+def test_a_context_that_goes_back_reuses_the_turns_that_it_keeps(engine):
+    turns = requests(4)
+    first = generate(engine, turns)
+    later = next_turn(turns, first)
+    generate(engine, later)
+    # The second turn is taken back: opening, first turn, observation, and other tokens after them.
+    back = [replace(request, ids=(*request.ids, 7, 5), key=(*request.key, 2)) for request in later]
+    prefilled = engine.counts.prefilled
+    for request, sample in zip(back, generate(engine, back), strict=True):
+        torch.testing.assert_close(torch.tensor(sample.logp), plain_logp(request, sample), **LOGP)
+    kept = sum(len(a.ids) + len(s.ids) - 1 for a, s in zip(turns, first, strict=True))
+    assert engine.counts.prefilled - prefilled == sum(len(r.ids) for r in back) - kept
+
+
 def test_new_prompts_can_stand_beside_later_turns(engine):
     turns = requests(6)
     mixed = next_turn(turns, generate(engine, turns))[:3] + requests(10)[8:]

@@ -7,7 +7,6 @@ import math
 from random import Random
 
 import pytest
-from pydantic import ValidationError
 from tests.tolerances import FLOAT64
 
 from agentrecipes.components import build
@@ -78,16 +77,21 @@ def test_a_window_shows_the_latest_turns(turns, shown):
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "path"),
     [
-        ({"policy": "window"}, "a window needs `turns`"),
-        ({"policy": "stack", "turns": 2}, "`turns` is a window's"),
-        ({"summary": "last"}, "`summary` is a stack's"),
+        ({"context": {"policy": "window"}}, "context.turns"),
+        ({"context": {"policy": "stack", "turns": 2}}, "context.turns"),
+        ({"context": {"summary": "last"}}, "context.summary"),
+        ({"context": {"policy": "stack"}, "protocol": "search_tags"}, "context.policy"),
+        ({"halting": {"state": "perplexity"}}, "halting.state"),
+        ({"halting": {"least_actions": 6}}, "halting.least_actions"),
     ],
 )
-def test_a_field_without_effect_is_refused(fields, said):
-    with pytest.raises(ValidationError, match=said):
-        Context(**fields)
+def test_what_would_have_no_effect_is_a_problem(fields, path):
+    [problem] = environment(**fields).rules(None)
+    assert problem.path == path
+    assert problem.suggestion.startswith("Write ")
+    assert not list(environment().rules(None))
 
 
 def drawn(world, *actions: Action, logp=()):

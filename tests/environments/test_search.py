@@ -225,3 +225,40 @@ def test_turns_run_out_for_an_agent_that_never_answers():
     ask = Action("next", (Call("search", {"query": "x"}),))
     played = asyncio.run(drive(environment, episode, lambda _: ask))
     assert (played.stop, played.answer, len(played.turns)) == (Stop.TURNS, None, 3)
+
+
+def test_options_stand_below_the_question_and_a_letter_is_an_answer():
+    exam = spoken(dataset={"name": "sample", "set": "medqa"})
+    task = exam.tasks("dev")[0]
+    asked = exam.open(task, 0).messages[-1].content
+    lines = [f"{letter}) {text}" for letter, text in task.data["options"].items()]
+    assert asked.endswith("?\n" + "\n".join(lines))
+    assert exam.metrics == ("multiple_choice",)
+    assert len(exam._dataset.corpus("dev")) == 400
+
+
+def test_a_prompt_that_tells_a_gold_answer_is_warned_of():
+    told = spoken(prompt="Say <answer> NBA Inside Stuff! </answer>. {question}")
+    [warned] = told.rules(None)
+    assert (warned.code, warned.path, warned.severity) == ("answer_in_prompt", "prompt", "warning")
+    assert "'NBA Inside Stuff' of '5a88d89f554299206df2b37b'" in warned.message
+    assert list(spoken(prompt="Say NBA inside. {question}", system="no").rules(None)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "it is empty"),
+        ("\n\n", "it is empty"),
+        ("{", "no JSON"),
+        ('{"title": "t", "text": "x"}', "no passage with id, title and text"),
+        ('{"id": "1", "body": "x"}', "no passage with id, title and text"),
+    ],
+)
+def test_a_corpus_that_opens_with_something_else_is_a_problem_of_check(tmp_path, text, message):
+    (tmp_path / "c.jsonl").write_text(text)
+    for name in ("bm25", "dense", "hybrid"):
+        given = spoken(retriever={"name": name, "corpus": str(tmp_path / "c.jsonl")})
+        [problem] = given.rules(None)
+        assert (problem.code, problem.path) == ("bad_corpus", "retriever.corpus")
+        assert message in problem.message

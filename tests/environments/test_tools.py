@@ -301,13 +301,16 @@ class Counting(Component):
 
 class Counted:
     def __init__(self, part: Counting, name: str) -> None:
-        self.part, self.name, self.calls = part, name, 0
+        self.part, self.name, self.calls, self.starts = part, name, 0, 0
         self.schema = part.schemas[0]
         self.tools = [self]
 
     async def call(self, arguments):
         self.calls += 1
         return ToolResult(Call("count", {}), str(self.calls))
+
+    async def start(self):
+        self.starts += 1
 
     async def close(self):
         self.part.log.remove(self.name)
@@ -330,6 +333,8 @@ def test_each_episode_has_tools_of_its_own_and_closes_them():
     async def both() -> list[str]:
         steps = [await one.step(COUNT) for one in (first, second, first)]
         open_then = list(part.log)
+        await first.step(Action(calls=(Call("calculator", {"expression": "1 + 1"}),)))
+        assert [first.sessions[0].starts, second.sessions[0].starts] == [2, 1]
         await first.close()
         await second.close()
         return [*(step.observation.split()[1] for step in steps), *open_then, *part.log]

@@ -126,3 +126,14 @@ def test_a_folder_that_is_not_there_is_a_problem(name):
 def test_the_value_head_says_zero_at_first():
     config = SMALL.build(0).config
     assert torch.equal(value_head(config)(torch.ones(3, 64)), torch.zeros(3, 1))
+
+
+def test_further_words_are_one_token_each_and_come_after_the_others():
+    plain, wide = Tiny().tokenizer(), Tiny(words=("<plan>", "</plan>")).tokenizer()
+    for text in ("<plan>", " <plan>", "\n</plan>"):
+        assert len(plain.encode(text)) > 1
+        assert len(wide.encode(text)) == 1
+    assert len(wide) == len(plain) + 6  # two words, alone, after a blank and after a newline
+    known = " author"
+    assert wide.encode(known) == plain.encode(known)
+    assert Tiny(words=("<plan>",)).build(3).get_input_embeddings().num_embeddings == len(plain) + 3

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 from tests.tolerances import FLOAT32
 
@@ -157,3 +159,25 @@ def test_the_default_retriever_brings_three_passages():
     assert build("retriever", "bm25") == Bm25(
         top_k=3, corpus=None, title_boost=2, k1=1.2, b=0.4, stop_words="english"
     )
+
+
+def test_a_corpus_may_be_parquet_or_lines_of_contents(tmp_path):
+    table = pyarrow.table({"id": ["1", "2"], "title": ["Zürich", None], "text": ["fox", "owl"]})
+    pyarrow.parquet.write_table(table, tmp_path / "c.parquet")
+    found = Bm25(corpus=str(tmp_path / "c.parquet")).open(()).search(["zürich", "owl"])
+    assert found == [[Passage("1", "Zürich", "fox")], [Passage("2", "", "owl")]]
+    lines = tmp_path / "c.jsonl"
+    lines.write_text(
+        '{"id": "1", "contents": "\\"Red fox\\"\\nhunts"}\n{"id": 2, "contents": "owl"}'
+    )
+    [hunts, owl] = Bm25(corpus=str(lines)).open(()).search(["hunts", "owl"])
+    assert (hunts, owl) == ([Passage("1", "Red fox", "hunts")], [Passage("2", "", "owl")])
+
+
+def test_a_file_that_is_no_corpus_is_named(tmp_path):
+    (tmp_path / "c.parquet").write_bytes(b"no columns")
+    with pytest.raises(RecipeError, match=r"c\.parquet: cannot be read"):
+        Bm25(corpus=str(tmp_path / "c.parquet")).open(())
+    (tmp_path / "e.jsonl").write_text("\n")
+    with pytest.raises(RecipeError, match=r"e\.jsonl: no passages"):
+        Bm25(corpus=str(tmp_path / "e.jsonl")).open(())

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +13,7 @@ import pytest
 from agentrecipes.components import build
 from agentrecipes.errors import RecipeError
 from agentrecipes.records import Stop
+from agentrecipes.rollout.collect import run
 from agentrecipes.rollout.play import Played, play, texts
 from agentrecipes.tools import mcp_link
 
@@ -30,20 +29,20 @@ def folder(tmp_path_factory):
     servers = {
         "notes": notes,
         "nothing": {"command": str(folder / "no such program")},
-        "silent": {"command": sys.executable, "args": ["-c", "input()"]},
+        "silent": {"command": sys.executable, "args": ["-c", "import time; time.sleep(60)"]},
     }
     (folder / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
     return folder
 
 
 @pytest.fixture(autouse=True)
-def _declared(folder, monkeypatch):
+def _declared(folder, monkeypatch) -> None:
     monkeypatch.setenv("AGENTRECIPES_MCP", str(folder / "mcp.json"))
 
 
 def environment(**fields: object) -> Any:
     parts = {"dataset": SUMS, "tools": ["calculator", {"name": "mcp", "server": "notes"}]}
-    limits = {"limits": {"seconds": 8.0}}
+    limits = {"limits": {"seconds": 5.0}}
     return build("environment", {"name": "tools", "max_turns": 9, **parts, **limits, **fields})
 
 
@@ -64,13 +63,15 @@ def alive(folder: Path) -> list[int]:
     return [pid for pid in pids if Path(f"/proc/{pid}").exists()]
 
 
-def test_a_server_s_tools_are_called_in_an_episode_and_it_is_gone_afterwards(folder):
+def test_an_episode_with_a_server_that_works_fails_is_late_and_dies(folder):
     done = played(
         call("write", note="a"),
         call("write", note="b"),
         call("fail", why="no ink"),
         call("write", paper="c"),
         call("calculator", expression="2 + 3"),
+        call("wait", seconds=60),
+        call("die"),
         "<answer> 5 </answer>",
     )
     shown = [text.removeprefix("<tool_response>\n") for text in done.view.observations]
@@ -78,9 +79,11 @@ def test_a_server_s_tools_are_called_in_an_episode_and_it_is_gone_afterwards(fol
     assert shown[2].startswith("error: Error executing tool fail")
     assert shown[3].startswith("error: note is missing; no argument is called 'paper'")
     assert shown[4].startswith("5\n")
-    assert (done.stop, done.error) == (Stop.ANSWERED, "")
+    assert shown[5].startswith("error: no result within 5 s")
     outcomes = [name for turn in done.outcomes for name in turn]
-    assert outcomes == ["result", "result", "error", "wrong_arguments", "result"]
+    assert outcomes == ["result", "result", "error", "wrong_arguments", "result", "late"]
+    assert (done.stop, done.turns) == (Stop.TOOL_ERROR, 7)
+    assert done.error.startswith("the MCP server 'notes' is gone")
     assert alive(folder) == []
 
 
@@ -90,24 +93,6 @@ def test_the_policy_is_told_what_the_server_says_of_its_tools():
     some = environment(tools=[{"name": "mcp", "server": "notes", "tools": ["wait"]}])
     [system, _] = some.open(some.tasks("dev")[0], 0).messages
     assert ('"wait"' in system.content, '"write"' in system.content) == (True, False)
-
-
-def test_a_call_that_takes_too_long_is_an_observation_and_the_server_ends_all_the_same(folder):
-    began = time.monotonic()
-    done = played(call("wait", seconds=60), "<answer> 5 </answer>", limits={"seconds": 4.0})
-    assert done.outcomes[0] == ("late",)
-    assert "no result within 4 s" in done.view.observations[0]
-    assert done.stop == Stop.ANSWERED
-    assert time.monotonic() - began < 55
-    assert alive(folder) == []
-
-
-def test_a_server_that_dies_fails_its_own_trajectory():
-    done = played(call("write", note="a"), call("die"), "<answer> 5 </answer>")
-    assert done.stop == Stop.TOOL_ERROR
-    assert done.error.startswith("the MCP server 'notes' is gone")
-    assert done.turns == 2
-    assert "\n1\n" in done.view.observations[0]  # the notes of another episode are not there
 
 
 @pytest.mark.parametrize(
@@ -126,7 +111,7 @@ def test_a_server_that_tells_no_tools_is_the_declaration_s_fault(server, said):
 
 def test_a_tool_that_the_server_lacks_is_named():
     part = build("tool", {"name": "mcp", "server": "notes", "tools": ["wriet"]})
-    with pytest.raises(RecipeError, match="has no tool 'wriet'. Did you mean 'write'"):
+    with pytest.raises(RecipeError, match=r"has no tool 'wriet'\. Did you mean 'write'"):
         _ = part.schemas
 
 
@@ -144,22 +129,21 @@ def test_check_starts_nothing_and_knows_the_declared_servers(folder, tmp_path, m
     monkeypatch.chdir(tmp_path)
     assert problems("notes")[0].startswith("unknown_server Known: none.")
     (tmp_path / "mcp.json").write_text('{"servers": {}}')
-    with pytest.raises(RecipeError, match="mcp.json: declares no MCP servers"):
+    with pytest.raises(RecipeError, match=r"mcp.json: declares no MCP servers"):
         problems("notes")
 
 
-def test_a_tool_that_changed_since_it_was_described_is_not_called(folder):
+def test_a_tool_that_changed_is_not_called_and_its_server_ends_without_a_fight(folder):
     declared = json.dumps(json.loads((folder / "mcp.json").read_text())["mcpServers"]["notes"])
-    told = mcp_link.listed(declared, "notes", 20.0)
+    told = mcp_link.listed(json.dumps(json.loads(declared), sort_keys=True), "notes", 60.0)
     other = [{**one, "description": "Something else."} for one in told]
 
     async def ask() -> Any:
-        link = mcp_link.Link(declared, "notes", other, 20.0)
+        link = mcp_link.Link(declared, "notes", other, 60.0)
         result = await link.tools[0].call({"note": "a"})
+        assert len(alive(folder)) == 1
         await link.close()
         return result
 
-    from agentrecipes.rollout.collect import run
-
     assert "describes the tool differently now" in run(ask()).error
-    assert os.getpid() not in alive(folder)
+    assert alive(folder) == []

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
+from tests.tracking.made import scored
 
 from agentrecipes.errors import RecipeError
-from agentrecipes.records import EvaluationRow
+from agentrecipes.records import EvaluationRow, Judgement, Place
 from agentrecipes.tracking import manifest
 from agentrecipes.tracking.events import Events
 from agentrecipes.tracking.running import held, was_left
@@ -20,15 +22,19 @@ def metric(tables, step):
     tables.metrics("s", [MetricRow(step, step, "m", float(step), 0.0)], name=f"{step - 1:08d}")
 
 
-def evaluated(tables, iteration):
-    row = EvaluationRow("s", iteration, "dev", "sampled", metric="m", value=0.5, tasks=1,
+def evaluated(tables, iteration, split="dev"):
+    row = EvaluationRow("s", iteration, split, "sampled", metric="m", value=0.5, tasks=1,
                         standard_error=None, by={}, rounds_mean=0.0)  # fmt: skip
     tables.evaluations([row])
 
 
-def stored(folder, table, column):
+def read(folder, table, column):
     paths = manifest.current(folder / table)
-    return sorted(value for path in paths for value in pq.read_table(path)[column].to_pylist())
+    return [value for path in paths for value in pq.read_table(path)[column].to_pylist()]
+
+
+def stored(folder, table, column):
+    return sorted(read(folder, table, column))
 
 
 @pytest.fixture
@@ -55,6 +61,24 @@ def test_rows_after_the_checkpoint_are_forgotten_and_those_before_stay(tables, t
     tables.compact("s")
     assert stored(tmp_path, "metrics", "step") == [1, 2, 3, 4, 9]
     assert tables.lost == []
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_a_measuring_on_training_tasks_stays_and_training_and_its_judges_go(tmp_path, compacted):
+    made = Tables(tmp_path, "run")
+    judged = replace(scored(), judgements=(Judgement("exact_match", "openai m", "yes", 1.0),))
+    for iteration in (1, 2, 3):
+        evaluated(made, iteration, "train")
+        for split in ("train", "train-evaluation"):
+            made.trajectories([judged], Place("s", iteration, split, "sampled"))
+    if compacted:
+        made.compact("s")
+    made.forget("s", 2)  # two iterations are done: the rows of the third, number 2, come again
+    assert stored(tmp_path, "evaluations", "iteration") == [1, 2]
+    for table in ("trajectories", "turns", "judgements"):
+        rows = zip(*(read(tmp_path, table, name) for name in ("split", "iteration")), strict=True)
+        assert set(rows) == {("train", 1), ("train-evaluation", 1), ("train-evaluation", 2)}
+    assert made.lost == []
 
 
 @pytest.mark.parametrize("compacted", [False, True])

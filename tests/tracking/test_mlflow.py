@@ -8,16 +8,19 @@ import sqlite3
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.tracking.made import scored, turn
 
-from agentrecipes.records import Place
+from agentrecipes.records import Judgement, Place
+from agentrecipes.tracking.mlflow.spans import trace
 from agentrecipes.tracking.mlflow.tracker import MlflowTracker, environment
 from agentrecipes.tracking.protocol import DataInput, NullTracker, RunInfo
 
 PLACE = Place("reinforce", 10, "dev", "sampled")
+PATIENT = {"patience_seconds": 300.0}  # a busy machine takes minutes to make a database
 RECIPE = {"name": "demo", "seed": 7, "stages": [{"name": "reinforce", "note": "x" * 7000}]}
 READER = """
 import json, sys
@@ -52,13 +55,22 @@ for experiment in client.search_experiments():
                 for one in traces
             ],
         }
+for name in sys.argv[2:]:
+    from mlflow.artifacts import download_artifacts
+    import mlflow
+    mlflow.set_tracking_uri(sys.argv[1])
+    version = client.get_model_version_by_alias(*name.split("@"))
+    folder = download_artifacts(f"models:/{name}")
+    weights = open(f"{folder}/weights").read()
+    found[name] = [version.version, version.run_id, weights]
+    found[name].append(len(client.search_model_versions(f"name = '{name.split('@')[0]}'")))
 print("FOUND" + json.dumps(found))
 """
 
 
-def read_back(runs_dir):
-    """What another process finds in the store, by run name."""
-    command = [sys.executable, "-c", READER, f"sqlite:///{runs_dir}/mlflow.db"]
+def read_back(runs_dir, *models: str):
+    """What another process finds in the store, by run name, and of registered models."""
+    command = [sys.executable, "-c", READER, f"sqlite:///{runs_dir}/mlflow.db", *models]
     done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=True)
     return json.loads(done.stdout.partition("FOUND")[2])
 
@@ -78,12 +90,14 @@ def made(tmp_path_factory):
     tell_long(folder)
     for steps in (range(3), range(1, 5)):
         tell_resumed(folder, steps)
+    for run, attempts in (("first", 1), ("second", 60), ("second", 60)):
+        tell_registered(folder, run, attempts)
     return folder
 
 
 @pytest.fixture(scope="module")
 def found(made):
-    return read_back(made)
+    return read_back(made, "searcher@best")
 
 
 def tell_whole(folder):
@@ -92,7 +106,7 @@ def tell_whole(folder):
     (folder / "model" / "weights").write_text("w")
     data = DataInput("world", "d1", "world", "train", 30)
     more = {"profile": "smol", "git": "1234-dirty", "lock_hash": "f00", "datasets": (data,)}
-    tracker = MlflowTracker(folder, traces=2)
+    tracker = MlflowTracker(folder, traces=2, **PATIENT)
     tracker.start(info(folder, "whole", **more))
     for step in range(3):
         tracker.metrics({"reward/total": step / 4, "odd name!": 1.0}, step)
@@ -105,7 +119,7 @@ def tell_whole(folder):
 
 def tell_failed(folder):
     """A run that fails, one of whose artifacts is not there."""
-    tracker = MlflowTracker(folder)
+    tracker = MlflowTracker(folder, **PATIENT)
     tracker.start(info(folder, "failed"))
     tracker.artifact(folder / "nothing")
     tracker.finish("failed")
@@ -115,7 +129,7 @@ def tell_failed(folder):
 
 def tell_long(folder):
     """What a default run of 150 s tells, interrupted at its end."""
-    tracker = MlflowTracker(folder)
+    tracker = MlflowTracker(folder, **PATIENT)
     tracker.start(info(folder, "long"))
     for step in range(100):
         tracker.metrics({f"m/{k}": step / 8 for k in range(40)}, step)
@@ -125,8 +139,24 @@ def tell_long(folder):
     assert tracker.lost == []
 
 
+def tell_registered(folder, run, attempts):
+    """A run all of whose trajectories are traces, some judged, and whose model gets a name."""
+    model = folder / run / "model"
+    model.mkdir(parents=True, exist_ok=True)
+    (model / "weights").write_text(run)
+    tracker = MlflowTracker(folder, traces=None, registered_as="searcher@best", **PATIENT)
+    tracker.start(info(folder, run))
+    said = Judgement("exact_match", "openai m", "Verdict: no", 0.0, seconds=0.25)
+    judged = replace(scored("judged"), judgements=(said, replace(said, reply=None, value=None)))
+    others = [scored(f"t{n // 4}", n % 4) for n in range(attempts - 1)]
+    tracker.trace([judged, *others], PLACE)
+    tracker.model(model)
+    tracker.finish("finished")
+    assert tracker.lost == []
+
+
 def tell_resumed(folder, steps):
-    tracker = MlflowTracker(folder)
+    tracker = MlflowTracker(folder, **PATIENT)
     tracker.start(info(folder, "resumed"))
     for step in steps:
         tracker.metrics({"loss": step / 2}, step)
@@ -181,6 +211,41 @@ def test_no_metric_and_no_trace_of_a_long_run_is_lost(found):
     assert {len(history) for history in run["metrics"].values()} == {100}
     assert len(run["metrics"]) == 40
     assert len(run["traces"]) == 90  # 15 evaluations of 6
+
+
+def test_on_request_every_trajectory_of_an_evaluation_is_a_trace_with_its_judges(found):
+    for run, attempts in (("first", 1), ("second", 60)):  # the second ended twice
+        traces = found[run]["traces"]
+        assert len(traces) == attempts
+        named = {(each["tags"]["task"], each["tags"]["attempt"]) for each in traces}
+        assert len(named) == attempts
+        [judged] = [each for each in traces if each["tags"]["task"] == "judged"]
+        said = {name: [] for name, *_ in judged["spans"]}
+        for name, *_, outputs in judged["spans"]:
+            said[name].append(outputs)
+        assert said["reward exact_match"] == [{"value": 1.0}]
+        replies = [outputs["reply"] for outputs in said["judge openai m"]]
+        assert sorted(replies, key=str) == ["Verdict: no", None]
+
+
+def test_what_a_judge_said_stands_under_the_reward_that_asked():
+    said = Judgement("b", "openai m", "Verdict: no", 0.0, seconds=0.25)
+    judged = replace(scored(parts={"a": 1.0, "b": 0.0}), judgements=(said, replace(said, part="?")))
+    spans = trace(judged, PLACE, run="r", end=10**9)["spans"]
+    names = {span["id"]: span["name"] for span in spans}
+    told = [(each["name"], names[each["parent"]]) for each in spans[-4:]]
+    root = "dev sampled t0"
+    judge = "judge openai m"
+    assert told == [("reward a", root), ("reward b", root), (judge, "reward b"), (judge, root)]
+    reward, asked = spans[-3], spans[-2]
+    assert (reward["start"], asked["start"]) == (750_000_000, 750_000_000)  # 0.25 s before the end
+
+
+def test_a_registered_model_is_loaded_by_its_alias(found):
+    # Two runs made a version each, although one of them ended twice; the alias went to the later.
+    version, run, weights, versions = found["searcher@best"]
+    assert (run, weights, versions) == (found["second"]["id"], "second", 2)
+    assert str(version) == "2"
 
 
 def test_a_resumed_run_goes_on_without_doubled_values_or_traces(found):

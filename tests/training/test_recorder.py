@@ -10,13 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 from makers import trajectory, turn
 
-from agentrecipes.records import Scored
+from agentrecipes.records import EvaluationRow, Place, Scored
 from agentrecipes.tracking.protocol import NullTracker
 from agentrecipes.tracking.tables import Tables
 from agentrecipes.training.collecting import Iteration
+from agentrecipes.training.evaluation import Evaluated
 from agentrecipes.training.position import Position
 from agentrecipes.training.progress import Silent
-from agentrecipes.training.recorder import Recorder
+from agentrecipes.training.recorder import Recorder, record_evaluations
 
 
 class Listening(NullTracker, Silent):
@@ -53,8 +54,8 @@ def made(tmp_path):
     return recorder, heard, asked
 
 
-def stored(folder: Path) -> list[dict[str, Any]]:
-    files = sorted((folder / "metrics").glob("*.parquet"))
+def stored(folder: Path, table: str = "metrics") -> list[dict[str, Any]]:
+    files = sorted((folder / table).glob("*.parquet"))
     return [row for file in files for row in pq.read_table(file).to_pylist()]
 
 
@@ -92,6 +93,22 @@ def test_an_iteration_is_recorded_under_the_updates_that_came_before(made, tmp_p
     assert row["advantage_mean"] == 0.5
     [(step, values)] = heard.points
     assert (step, values["reward/total"]) == (101, 0.25)
+
+
+def test_an_evaluation_on_training_tasks_leaves_the_training_rows_there(made, tmp_path):
+    recorder, heard, _ = made
+    place = Place("s", 0, "train", "sampled")
+    row = EvaluationRow("s", 0, "train", "sampled", "part", 0.75, 1, None, {}, 1.0)
+    one = Scored(trajectory(turn((1, 2), (7, 8))), {"part": 0.75}, 0.75, (0.75,))
+    told = {"tables": recorder.tables, "tracker": heard, "progress": heard, "step": 0}
+    record_evaluations([Evaluated(place, (row,), (one,))], **told)
+    recorder.iteration(Position(iteration=1), collected(), {})
+    for table in ("trajectories", "turns"):
+        rows = stored(tmp_path, table)
+        assert sorted(row["split"] for row in rows) == ["train", "train-evaluation"]
+    totals = {row["split"]: row["total"] for row in stored(tmp_path, "trajectories")}
+    assert totals == {"train": 0.25, "train-evaluation": 0.75}
+    assert [row["split"] for row in stored(tmp_path, "evaluations")] == ["train"]
 
 
 def test_an_evaluation_is_due_every_so_many_iterations(made):

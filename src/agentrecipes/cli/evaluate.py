@@ -19,7 +19,7 @@ from agentrecipes.cli.arguments import (
     runs_folder,
     split_words,
 )
-from agentrecipes.cli.output import emit_json, table
+from agentrecipes.cli.output import emit_json, spared, table
 from agentrecipes.cli.run import recipe_of
 from agentrecipes.errors import RecipeError
 
@@ -65,7 +65,7 @@ def evaluate(  # noqa: PLR0913 - a command's parameters are its options
     wanted = {"split": split, "tasks": tasks, "modes": (mode,) if mode else None}
     chosen = {key: value for key, value in wanted.items() if value is not None}
     evaluation = recipe.stages[-1].evaluation.model_copy(update=chosen)
-    with watch() as progress:
+    with spared(as_json), watch() as progress:
         rows: list[dict[str, Any]] = measure(recipe, evaluation, model=model, progress=progress)
     if as_json:
         emit_json({"evaluations": rows})

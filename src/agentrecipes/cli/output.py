@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 import typer
@@ -16,6 +18,26 @@ from agentrecipes.errors import AgentRecipesError, RecipeError
 def emit_json(data: Mapping[str, Any]) -> None:
     """Print the one JSON object of ``--json``; numbers that JSON lacks become null."""
     typer.echo(json.dumps(plain_json(data), ensure_ascii=False, indent=2))
+
+
+@contextmanager
+def spared(as_json: bool) -> Iterator[None]:
+    """Keep stdout for the object of ``--json``: what is printed meanwhile goes to stderr.
+
+    Libraries print there, by themselves, from C and from processes that they start.
+    """
+    if not as_json:
+        yield
+        return
+    sys.stdout.flush()
+    with redirect_stdout(sys.stderr):
+        own = os.dup(1)
+        os.dup2(2, 1)
+        try:
+            yield
+        finally:
+            os.dup2(own, 1)
+            os.close(own)
 
 
 def plain_json(value: Any) -> Any:

@@ -24,7 +24,7 @@ from agentrecipes.cli.arguments import (
     runs_folder,
 )
 from agentrecipes.cli.launch import launch
-from agentrecipes.cli.output import emit_json, note
+from agentrecipes.cli.output import emit_json, note, spared
 from agentrecipes.cli.summary import summary_text
 from agentrecipes.components import added_files
 from agentrecipes.errors import AgentRecipesError, CheckFailed, RecipeError
@@ -77,12 +77,14 @@ def run(  # noqa: PLR0913 - a command's parameters are its options
                 "--resume RUN takes no recipe, profile, --run-dir, --locked or --reuse"
             )
         add_parts(parts)
-        summary = go_on(find_run(resume, runs_dir))
+        with spared(as_json):
+            summary = go_on(find_run(resume, runs_dir))
     else:
         recipe = open_recipe(words or [], profile, parts=parts)
         if locked is not None:
             compare_lock(recipe, locked)
-        summary = start(recipe, run_dir=run_dir, runs=runs_folder(runs_dir), reuse=reuse)
+        with spared(as_json):
+            summary = start(recipe, run_dir=run_dir, runs=runs_folder(runs_dir), reuse=reuse)
     if not _leads():
         raise typer.Exit(0 if summary["status"] != "failed" else EXIT["failed"])
     if as_json:

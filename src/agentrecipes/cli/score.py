@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,9 @@ from agentrecipes.cli.output import emit_json, note, table
 from agentrecipes.cli.play import StageName, stage_of
 from agentrecipes.errors import RecipeError
 from agentrecipes.records import Judgement
+
+if TYPE_CHECKING:
+    from agentrecipes.rewards.protocol import View
 
 Words = Annotated[
     list[str],
@@ -44,8 +47,8 @@ def score(
     told: list[dict[str, Any]] = []
     read = read_transcripts(Path(file), chosen.environment)
     found = score_in(chosen, [view for _, view in read])
-    for (name, _), scores in zip(read, found, strict=True):
-        for problem in scores.problems:
+    for (name, view), scores in zip(read, found, strict=True):
+        for problem in [*scores.problems, *_without_total(scores.total, view)]:
             note(f"warning: {name}: {problem}")
         told.append(
             {
@@ -62,6 +65,12 @@ def score(
     labels = [entry.label for entry in chosen.rewards]
     rows = ([one["id"], one["total"], *map(one["parts"].get, labels)] for one in told)
     typer.echo(table(("id", "total", *labels), rows))
+
+
+def _without_total(total: float | None, view: View) -> Iterator[str]:
+    """What a transcript without a total may lack."""
+    if total is None and view.tokens is None:
+        yield "no total. Rewards that count tokens need `tokens` in every turn of a transcript."
 
 
 def _judgements(said: Sequence[Judgement]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from agentrecipes.cli.arguments import (
     runs_folder,
     split_words,
 )
-from agentrecipes.cli.output import emit_json, figure, note, table
+from agentrecipes.cli.output import emit_json, figure, note, spared, table
 from agentrecipes.errors import Problem, RecipeError
 
 Words = Annotated[
@@ -69,7 +69,8 @@ def sweep(  # noqa: PLR0913 - a command's parameters are its options
     if trials is not None:
         fields = found.fields.model_copy(update={"trials": trials})
         found = replace(found, fields=fields)
-    told = run(found, Order(runs_folder(runs_dir), workers, parts, note))
+    with spared(as_json):
+        told = run(found, Order(runs_folder(runs_dir), workers, parts, note))
     if as_json:
         emit_json(told)
     else:

@@ -14,6 +14,7 @@ from agentrecipes.curricula.drawing import least_seen, repeated
 from agentrecipes.curricula.kinds import field_problems, kind_of
 from agentrecipes.curricula.protocol import State
 from agentrecipes.errors import Problem, RunStopped
+from agentrecipes.numerics.streams import uniforms
 from agentrecipes.records import Task
 
 Positive = Annotated[int, Field(ge=1)]
@@ -58,8 +59,7 @@ class SuccessBand(Component):
             RunStopped: nothing is unknown or in the band, and `outside` is ``stop``.
         """
         far = self.distances(state, tasks)
-        seen = {task: own[2] for task, own in state.get("tasks", {}).items()}
-        order = least_seen(tasks, seen, count=len(tasks), key=(seed, "success_band"))
+        order = self._order(state, tasks, seed)
         unknown = [task for task in order if far[task.id] is None]
         inside = [task for task in order if far[task.id] == 0]
         outside = [task for task in order if far[task.id]]
@@ -82,6 +82,24 @@ class SuccessBand(Component):
             rate, _, times = tasks.get(task, (mean, 0, 0))
             tasks[task] = [self.memory * rate + (1 - self.memory) * mean, done, times + 1]
         return {**state, "iterations": done + 1, "tasks": tasks}
+
+    def _order(self, state: State, tasks: Sequence[Task], seed: int) -> list[Task]:
+        """All tasks, least seen first; by a field that within each kind, and kinds in proportion.
+
+        A kind that comes back would else have all the draws until it had caught up.
+        """
+        seen = {task: own[2] for task, own in state.get("tasks", {}).items()}
+        order = least_seen(tasks, seen, count=len(tasks), key=(seed, "success_band"))
+        if self.by is None:
+            return order
+        kinds: dict[str, list[Task]] = {}
+        for task in order:
+            kinds.setdefault(kind_of(task, self.by), []).append(task)
+        ties = uniforms((seed, "success_band", "kinds"), len(order))
+        ranks = ((n, len(own)) for own in kinds.values() for n in range(len(own)))
+        places = [(n + tie) / size for (n, size), tie in zip(ranks, ties, strict=True)]
+        merged = sorted(zip(places, chain(*kinds.values()), strict=True), key=lambda pair: pair[0])
+        return [task for _, task in merged]
 
     def distances(self, state: State, tasks: Sequence[Task]) -> dict[str, float | None]:
         """Task id → how far its rate lies from the band: 0 inside, None unknown."""

@@ -20,6 +20,7 @@ Kind = Literal["simple_python", "multiple", "parallel", "irrelevance"]
 KINDS: tuple[Kind, ...] = ("simple_python", "multiple", "parallel", "irrelevance")
 SPLITS = ("train", "dev", "test")
 ARGUMENTS = tuple(sorted({relation for group in RELATIONS.values() for relation in group}))
+CALLED, VALUES = NAMES[:40], NAMES[40:80]  # names of functions, and of what is given to them
 Described = tuple[str, tuple[str, ...]]  # a function and its arguments
 
 
@@ -34,7 +35,7 @@ class Functions(Component):
     """
 
     kinds: Annotated[tuple[Kind, ...], Field(min_length=1)] = KINDS
-    ramble: Annotated[int, Field(ge=0)] = 24  # idle words in a thought, which nobody could foresee
+    ramble: Annotated[int, Field(ge=0)] = 12  # idle words in a thought, which nobody could foresee
     train: Count = 4000  # tasks
     dev: Count = 400
     test: Count = 400
@@ -78,12 +79,12 @@ def _case(name: tuple[str, str], kind: Kind, ramble: int, random: Random) -> Tas
     if kind == "irrelevance":
         shown = [one for one in shown if one[0] != function]
     asked = [
-        {key: random.choice(NAMES) for key in random.sample(arguments, len(arguments))}
+        {key: random.choice(VALUES) for key in random.sample(arguments, len(arguments))}
         for _ in range(2 if kind == "parallel" else 1)
     ]
     written = " ; ".join(", ".join(f"{k}={v}" for k, v in one.items()) for one in asked)
     question = f"{' '.join(map(_signature, shown))}. {written}"
-    gold = [{function: {key: [one[key]] for key in arguments}} for one in asked]
+    gold = [{function: {key: [value] for key, value in one.items()}} for one in asked]
     task = make(
         name,
         [("user", question)],
@@ -96,7 +97,7 @@ def _case(name: tuple[str, str], kind: Kind, ramble: int, random: Random) -> Tas
 
 def _functions(count: int, random: Random) -> list[Described]:
     """Functions of two arguments, no two of them the same pair."""
-    names, pairs = random.sample(NAMES, count), random.sample(ARGUMENTS, 2 * count)
+    names, pairs = random.sample(CALLED, count), random.sample(ARGUMENTS, 2 * count)
     return [(name, tuple(pairs[2 * n : 2 * n + 2])) for n, name in enumerate(names)]
 
 
@@ -109,7 +110,7 @@ def _thought(
     ramble: int,
 ) -> str:
     """Idle words, what is needed, and each function with a verdict, in any order."""
-    idle = random.choices(NAMES, k=ramble)
+    idle = random.choices(VALUES, k=ramble)
     told = [
         f"{name} has {' '.join(own)}: {'yes' if name == function else 'no'}."
         for name, own in random.sample(shown, len(shown))

@@ -79,10 +79,18 @@ def _gold(row: Mapping[str, Any], where: str) -> tuple[str, ...]:
         isinstance(gold, str | int) for gold in golds
     ):
         raise RecipeError(f"{where}: golden_answers must be a list of texts. Check {golds!r}")
+    golds = [_told(gold, row.get("options")) for gold in golds]
     for gold in golds:
         if not normalise(str(gold)):
             raise RecipeError(
                 f"{where}: the gold answer {gold!r} is empty once punctuation and articles are "
                 "gone, so that any empty answer would match it. Remove it"
             )
-    return tuple(str(gold) for gold in golds)
+    return tuple(dict.fromkeys(str(gold) for gold in golds))
+
+
+def _told(gold: str | int, options: Any) -> str | int:
+    """A gold answer; the letter of an option that is an article, ``A``, by the option's text."""
+    if isinstance(options, Mapping) and str(gold) in options and not normalise(str(gold)):
+        return str(options[str(gold)])
+    return gold

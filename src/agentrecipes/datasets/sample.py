@@ -17,6 +17,10 @@ from agentrecipes.records import Passage, Task
 
 SETS = {  # the set → the reward that measures it
     "hotpotqa": "exact_match",
+    "2wiki": "exact_match",
+    "musique": "exact_match",
+    "nq": "exact_match",
+    "medqa": "multiple_choice",
     "gsm8k": "math_equal",
     "math": "math_equal",
 }
@@ -26,8 +30,10 @@ SETS = {  # the set → the reward that measures it
 class Sample(Component):
     """Real text without a download: enough to try a recipe, far too little to report a score.
 
-    ``hotpotqa``: questions of two hops with their paragraphs; ``gsm8k``: word problems of primary
-    school; ``math``: competition problems by subject.
+    ``hotpotqa``: questions of two hops with their paragraphs; ``2wiki``: of two to four, from
+    templates; ``musique``: of two to four that resist short cuts; ``nq``: what people asked a
+    search engine; ``medqa``: a medical exam with four options, and abstracts to search in;
+    ``gsm8k``: word problems of primary school; ``math``: competition problems by subject.
     """
 
     set_: Annotated[str, Field(alias="set")] = "hotpotqa"

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from random import Random
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from agentrecipes.components import Fields
 from agentrecipes.environments.protocol import Agent
@@ -52,16 +52,6 @@ class Context(Fields):
     note: Annotated[str, Field(min_length=1)] = (
         "The last step is taken back. Rethink."  # what a backtrack draws
     )
-
-    @model_validator(mode="after")
-    def _has_effect(self) -> Self:
-        if self.policy == "window" and self.turns is None:
-            raise ValueError("a window needs `turns`: how many of the latest it shows")
-        if self.policy != "window" and self.turns is not None:
-            raise ValueError("`turns` is a window's; write `policy: window`, or leave it out")
-        if self.policy != "stack" and self.summary != "all":
-            raise ValueError("`summary` is a stack's; write `policy: stack`, or leave it out")
-        return self
 
     @property
     def edits(self) -> bool:
@@ -124,10 +114,19 @@ def remembers(environment: Any) -> bool:
 
 
 def context_problems(environment: Any) -> Iterable[Problem]:
-    """The problem of a stack whose protocol has no words for its edits."""
-    protocol = environment.protocol
+    """Fields without effect, and a stack whose protocol has no words for its edits."""
+    context, protocol = context_of(environment), environment.protocol
+    if context.policy == "window" and context.turns is None:
+        found, hint = "a window shows a number of turns", "Write how many, such as `turns: 3`."
+        yield Problem("missing_key", "context.turns", found, hint)
+    if context.policy != "window" and context.turns is not None:
+        found, hint = "only a window counts turns", "Write `policy: window`, or leave it out."
+        yield Problem("no_effect", "context.turns", found, hint)
+    if context.policy != "stack" and context.summary != "all":
+        found, hint = "only a stack has summaries", "Write `policy: stack`, or leave it out."
+        yield Problem("no_effect", "context.summary", found, hint)
     speechless = getattr(protocol, "only_tool", None) and not getattr(protocol, "memory", False)
-    if context_of(environment).policy == "stack" and speechless:
+    if context.policy == "stack" and speechless:
         yield Problem(
             code="stack_without_words",
             path="context.policy",

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from agentrecipes.components import Fields
 from agentrecipes.errors import Problem
@@ -29,12 +29,6 @@ class Halting(Fields):
     uncertainty: Annotated[float, Field(gt=0.0)] | None = None  # the state must be below; null: any
     state: Literal["surprise", "perplexity"] = "surprise"  # -Σ log p in nats, or exp(mean -log p)
     note: Annotated[str, Field(min_length=1)] = "This answer does not count yet. Go on."
-
-    @model_validator(mode="after")
-    def _has_effect(self) -> Self:
-        if self.uncertainty is None and self.state != "surprise":
-            raise ValueError("`state` has no effect without `uncertainty`: write its bound")
-        return self
 
     def refuses(self, before: Sequence[Action], logp: Sequence[float]) -> bool:
         """Whether an answer after the actions `before` does not count.
@@ -55,8 +49,12 @@ class Halting(Fields):
 
 
 def halting_problems(environment: Any) -> Iterable[Problem]:
-    """The problem of a rule that leaves no turn for an answer but the last."""
-    least, turns = environment.halting.least_actions, environment.max_turns
+    """A rule that leaves no turn for an answer but the last, and a state that nobody asks for."""
+    rule: Halting = environment.halting
+    least, turns = rule.least_actions, environment.max_turns
+    if rule.uncertainty is None and rule.state != "surprise":
+        found, hint = "a state without a bound", "Write `uncertainty: 1.2`, or leave it out."
+        yield Problem("no_effect", "halting.state", found, hint)
     if least >= turns:
         yield Problem(
             code="contradiction",

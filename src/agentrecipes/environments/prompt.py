@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Protocol
 
 from agentrecipes.components import FileName
 from agentrecipes.datasets.protocol import Dataset
 from agentrecipes.errors import Problem
 from agentrecipes.numerics.answer_text import normalise
+from agentrecipes.records import Task
 
 Text = Annotated[str, FileName("text")]  # as it is written, or a file's
 QUESTION = "{question}"  # where a prompt takes the question
@@ -22,6 +23,14 @@ class Told(Protocol):
     def system(self) -> str | None: ...
     @property
     def prompt(self) -> str | None: ...
+
+
+def options(task: Task) -> str:
+    """The task's options, one a line and each after a newline: ``\\nA) Rome``; "" without any."""
+    listed = task.data.get("options")
+    if not isinstance(listed, Mapping):
+        return ""
+    return "".join(f"\n{letter}) {text}" for letter, text in listed.items())
 
 
 def prompt_problems(prompt: str | None) -> Iterable[Problem]:

@@ -13,7 +13,7 @@ from agentrecipes.components import Component, PartOf, component
 from agentrecipes.datasets.protocol import Dataset
 from agentrecipes.environments.context import Context, context_problems, wandering
 from agentrecipes.environments.halting import Halting, halting_problems
-from agentrecipes.environments.prompt import QUESTION, Text, prompt_problems, told_answers
+from agentrecipes.environments.prompt import QUESTION, Text, options, prompt_problems, told_answers
 from agentrecipes.environments.protocol import Agent, OnInvalid, Outcome
 from agentrecipes.environments.renaming import Renaming
 from agentrecipes.environments.script import Faults, Script, guesser, reader
@@ -93,18 +93,20 @@ class Search(Component):
             task = renaming.task(task)
         searcher = self._searcher(task.split)
         desk = Desk(searcher, self.protocol, self._dataset.spoken, renaming, self.on_failure)
-        return SearchEpisode(task, self.messages(task.question), desk)
+        return SearchEpisode(task, self.messages(task.question, options(task)), desk)
 
-    def messages(self, question: str) -> tuple[Message, ...]:
+    def messages(self, question: str, choices: str = "") -> tuple[Message, ...]:
         """The opening messages.
 
         Without a prompt of one's own, a question in a formal language stands alone, and one in
         natural language follows the protocol's instructions in the same message, as in RAG-R1.
+        `choices` are the lines of a multiple choice, which stand below the question.
         """
         opening = (Message("system", self.system),) if self.system is not None else ()
         if self._dataset.spoken:
             question = question.strip()
             question = question if question.endswith("?") else f"{question}?"
+        question += choices
         if self.prompt is not None:
             content = self.prompt.replace(QUESTION, question)
         elif self._dataset.spoken and self.system is None:

@@ -182,6 +182,10 @@ class ToolsEpisode:
         """
         if action.answer is not None:
             return Outcome(done=True, answer=action.answer)
+        called = {call.tool for call in action.calls}
+        for session in self.sessions:  # what starting takes is not the first call's time
+            if called & {str(tool.schema["name"]) for tool in session.tools}:
+                await session.start()
         results = await self.desk.answer(action.calls)
         outcomes = tuple(result.outcome for result in results)
         shown = self.protocol.render(results)

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-
 from agentrecipes.components import Component, component
 from agentrecipes.judges import line, server
 from agentrecipes.judges.spending import Budget

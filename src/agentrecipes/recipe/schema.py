@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 from agentrecipes.components import Component, Fields, FileName, PartOf
 
 Positive = Annotated[int, Field(ge=1)]
+Registered = Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w \-]*@[A-Za-z][\w\-]*$")]
 Count = Annotated[int, Field(ge=0)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Rate = Annotated[float, Field(gt=0.0, le=1.0)]
@@ -155,7 +156,8 @@ class Tracking(Fields):
     backend: Literal["mlflow", "none"] = "mlflow"
     uri: str | None = None  # null: mlflow.db in the runs folder
     experiment: str | None = None  # null: the recipe's name
-    traces: Count = 6  # trajectories stored as traces per evaluation
+    traces: Count | None = 6  # trajectories stored as traces per evaluation; null: all of them
+    registered_as: Registered | None = None  # the model's name and alias in MLflow: searcher@best
 
 
 class NoSignal(Fields):

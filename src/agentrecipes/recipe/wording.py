@@ -13,7 +13,10 @@ from agentrecipes.recipe.shape import Shape, choices
 
 LONGEST = 60  # characters of a value in a message
 _NOUNS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
-_PATTERNS = {r"^[a-z0-9][a-z0-9_\-]*$": "a name of small letters, digits, _ and -"}
+_PATTERNS = {
+    r"^[a-z0-9][a-z0-9_\-]*$": "a name of small letters, digits, _ and -",
+    r"^[A-Za-z0-9][\w \-]*@[A-Za-z][\w\-]*$": "a model and its alias, 'searcher@best'",
+}
 
 
 def shown(value: Any) -> str:

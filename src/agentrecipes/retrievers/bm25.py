@@ -12,7 +12,7 @@ from pydantic import Field
 from agentrecipes.components import Component, FileName, component
 from agentrecipes.errors import Problem
 from agentrecipes.records import Passage
-from agentrecipes.retrievers.corpus import indexed, own_or, problems
+from agentrecipes.retrievers.corpus import best, indexed, own_or, problems
 from agentrecipes.retrievers.kept import arrays, key_of
 
 if TYPE_CHECKING:
@@ -21,11 +21,14 @@ if TYPE_CHECKING:
 WORD = re.compile(r"'s\b|\w+")  # the possessive is a word of its own; other punctuation is none
 MEMORY = 65536  # queries whose results are kept
 KEPT_FROM = 20_000  # passages from which on an index is worth a file
+Settings = tuple[str, int, float, float]  # "bm25", title_boost, k1, b
 # Lucene's English list, and the possessive. Question words are none of it: they find passages.
 STOP_WORDS = frozenset(
-    ["'s", "a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is"]
-    + ["it", "no", "not", "of", "on", "or", "such", "that", "the", "their", "then", "there"]
-    + ["these", "they", "this", "to", "was", "will", "with"]
+    re.findall(
+        r"\S+",
+        """'s a an and are as at be but by for if in into is it no not of on or such that the their
+        then there these they this to was will with""",
+    )
 )
 
 
@@ -81,6 +84,10 @@ class Index:
         most = self._top_k if k is None else k
         return [[p for p, _ in self._table.find(query, most, self._stop)] for query in queries]
 
+    def scores(self, query: str) -> np.ndarray:
+        """The score of every passage, (N,), 0 without a word in common."""
+        return self._table.scores(query, self._stop)
+
     def scored(self, query: str, k: int) -> Sequence[tuple[Passage, float]]:
         """The best `k` passages with their scores."""
         return self._table.find(query, k, self._stop)
@@ -89,15 +96,13 @@ class Index:
 class Table:
     """What each word of the corpus adds to each passage's score, computed once."""
 
-    def __init__(
-        self, corpus: tuple[Passage, ...], contents: str, *, settings: tuple[str, int, float, float]
-    ) -> None:
+    def __init__(self, corpus: tuple[Passage, ...], contents: str, *, settings: Settings) -> None:
         self._corpus = corpus
         if len(corpus) < KEPT_FROM:
-            columns = _columns(corpus, *settings[1:])
+            columns = _columns(corpus, settings)
         else:
             key = key_of(*settings, contents)
-            columns = arrays(key, lambda: _columns(corpus, *settings[1:]))
+            columns = arrays(key, lambda: _columns(corpus, settings))
         named = columns["words"].tobytes().decode("utf-8", "surrogatepass").split("\n")
         self._parts: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         for column, word in enumerate(named if columns["words"].size else ()):
@@ -105,7 +110,8 @@ class Table:
             self._parts[word] = (columns["places"][part], columns["scores"][part])
         self.find = lru_cache(maxsize=MEMORY)(self._find)
 
-    def _find(self, query: str, k: int, stop: bool) -> tuple[tuple[Passage, float], ...]:
+    def scores(self, query: str, stop: bool) -> np.ndarray:
+        """Every passage's score, (N,) float32 from 0."""
         import numpy as np
 
         scores = np.zeros(len(self._corpus), dtype=np.float32)
@@ -114,22 +120,19 @@ class Table:
             if word in self._parts:
                 indices, parts = self._parts[word]
                 scores[indices] += parts
-        if k < 1 or not len(scores):
-            return ()
-        # The k-th best score bounds the candidates, so that only they are sorted.
-        bound = np.partition(scores, len(scores) - k)[len(scores) - k] if k < len(scores) else 0.0
-        found = np.flatnonzero((scores >= bound) & (scores > 0.0))
-        best = found[np.argsort(-scores[found], kind="stable")][:k]
-        return tuple((self._corpus[place], float(scores[place])) for place in best)
+        return scores
+
+    def _find(self, query: str, k: int, stop: bool) -> tuple[tuple[Passage, float], ...]:
+        scores = self.scores(query, stop)
+        return tuple((self._corpus[n], float(scores[n])) for n in best(scores, k, above=0.0))
 
 
-def _columns(
-    corpus: Sequence[Passage], title_boost: int, k1: float, b: float
-) -> Mapping[str, np.ndarray]:
+def _columns(corpus: Sequence[Passage], settings: Settings) -> Mapping[str, np.ndarray]:
     """The words in one text, and for each, from end to end, places in the corpus and scores."""
     import bm25s  # type: ignore[import-untyped]  # it ships no types
     import numpy as np
 
+    _, title_boost, k1, b = settings
     tokens = [words(" ".join([passage.title] * title_boost + [passage.text])) for passage in corpus]
     if not any(tokens):
         return {name: np.zeros(0, np.uint8) for name in ("words", "ends", "places", "scores")}

@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentrecipes.errors import Problem, RecipeError
 from agentrecipes.recipe.lines import first_row, passage_of, passages
 from agentrecipes.records import Passage
+
+if TYPE_CHECKING:
+    import numpy as np
 
 RECENT = 16  # corpora that are known by identity, so that opening them again is free
 HELD = 8  # indexes that are kept in memory
@@ -66,3 +69,16 @@ def indexed(
         _recent.clear()
     _recent[id(corpus), settings] = (corpus, index)
     return index
+
+
+def best(scores: np.ndarray, k: int, *, above: float) -> list[int]:
+    """Places of the `k` best of (N,) scores that are more than `above`; ties keep their order."""
+    import numpy as np
+
+    if k < 1 or not len(scores):
+        return []
+    # The k-th best score bounds the candidates, so that only they are sorted.
+    bound = np.partition(scores, len(scores) - k)[len(scores) - k] if k < len(scores) else above
+    found = np.flatnonzero((scores >= bound) & (scores > above))
+    ranked: list[int] = found[np.argsort(-scores[found], kind="stable")][:k].tolist()
+    return ranked

@@ -41,7 +41,8 @@ class JudgeSuite:
 
     def replies(self, judge: Any, prompts: Sequence[str]) -> list[str]:
         """What the judge replies, on the loop on which judges work."""
-        return submit(judge.answer(prompts)).result(SECONDS)
+        replies: list[str] = submit(judge.answer(prompts)).result(SECONDS)
+        return replies
 
     def judged(self, judge: Any, occasion: Occasion) -> list[Judgement]:
         """What becomes of the prompts where a reward asks them."""

@@ -28,7 +28,7 @@ class Mcp(Component):
 
     server: Annotated[str, Field(min_length=1)]  # its name in that file
     tools: tuple[str, ...] | None = None  # which of its tools; null: all
-    start_seconds: Annotated[float, Field(gt=0.0)] = 20.0  # until it has told its tools
+    start_seconds: Annotated[float, Field(gt=0.0)] = 60.0  # until it has told its tools
 
     def rules(self, stage: Any) -> Iterable[Problem]:
         """The package is there, and the server is declared; nothing is started."""
@@ -70,7 +70,7 @@ class Mcp(Component):
         return [by_name[name] for name in self.tools]
 
     def session(self, task: Task, seed: int) -> mcp_link.Link:
-        """A server of the episode's own, started at its first call."""
+        """A server of the episode's own, started before its first call."""
         return mcp_link.Link(self._declared(), self.server, self.schemas, self.start_seconds)
 
     def _declared(self) -> str:

@@ -30,7 +30,7 @@ def listed(declared: str, name: str, seconds: float) -> tuple[Mapping[str, Any],
     async def ask() -> None:
         link = Link(declared, name, (), seconds)
         try:
-            found.append(await link.start())
+            found.append(await link.told())
         finally:
             await link.close()
 
@@ -66,7 +66,7 @@ class Remote:
 
 
 class Link:
-    """A server while an episode lasts. It is started by the first call.
+    """A server while an episode lasts, started before its first call.
 
     Contexts of the library are entered and left in one task, the keeper, wherever calls come from.
     """
@@ -85,8 +85,16 @@ class Link:
         """As they were described to the policy."""
         return [Remote(self, schema) for schema in self._schemas]
 
-    async def start(self) -> list[Mapping[str, Any]]:
-        """Start the server, unless it runs; what it says of its tools.
+    async def start(self) -> None:
+        """Start the server, unless it runs.
+
+        Raises:
+            TaskFailed: it does not start in time, or ends.
+        """
+        await self._session()
+
+    async def told(self) -> list[Mapping[str, Any]]:
+        """What the running server says of its tools.
 
         Raises:
             TaskFailed: it does not start in time, or ends.

@@ -33,6 +33,14 @@ class Session(Protocol):
         """Described as their `Sessions` describes them."""
         ...
 
+    async def start(self) -> None:
+        """Be ready for calls; asked before every turn that calls one of the tools.
+
+        Raises:
+            TaskFailed: they cannot be had.
+        """
+        ...
+
     async def close(self) -> None:
         """Let go of everything; the episode is over."""
         ...

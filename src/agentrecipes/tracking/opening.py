@@ -21,7 +21,9 @@ def tracker(fields: Tracking, runs: Path) -> Tracker:
     """The tracker that the recipe names."""
     if fields.backend == "none":
         return NullTracker()
-    return MlflowTracker(runs, uri=fields.uri, traces=fields.traces)
+    return MlflowTracker(
+        runs, uri=fields.uri, traces=fields.traces, registered_as=fields.registered_as
+    )
 
 
 def run_info(

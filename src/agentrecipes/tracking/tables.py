@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -142,14 +143,10 @@ class Tables:
         A resumed run makes them again, and not always in files of the same names.
         """
 
-        def gone(fields: Sequence[str]) -> bool:
-            number, split = int(fields[0]), fields[1] if len(fields) > 1 else ""
-            measured = len(fields) > 1 and split != "train"  # at `done` itself, before the save
-            return number > done if measured else number >= done
-
-        for table in ("metrics", "evaluations", "trajectories", "turns"):
+        for table in ("metrics", "evaluations", "trajectories", "turns", "judgements"):
             if self._folder is None:
                 return
+            gone = partial(_gone, done=done, evaluated=table == "evaluations")
             try:
                 compaction.forget(self._folder / table, stage, schema=schema(table), gone=gone)
             except _trouble() as error:
@@ -196,6 +193,15 @@ class Tables:
             compaction.place(data, self._folder / table / name)
         except _trouble() as error:
             self.lost.append(f"{table}/{name}: {len(records)} rows not written: {error}")
+
+
+def _gone(fields: Sequence[str], *, done: int, evaluated: bool) -> bool:
+    """Whether a file, by the fields of its name, is later than `done`.
+
+    What was measured at `done` itself was there before the checkpoint.
+    """
+    measured = evaluated or (len(fields) > 1 and fields[1] != "train")
+    return int(fields[0]) > done if measured else int(fields[0]) >= done
 
 
 def _trouble() -> tuple[type[Exception], ...]:

@@ -132,9 +132,11 @@ class RunFolder:
         report = self.path / "report.html"
         self._settle(status)
         self.kept(report.name, lambda: write_report([self.path], report))
-        for name in ("recipe.yaml", "recipe.lock", "summary.json", report.name, "model"):
+        for name in ("recipe.yaml", "recipe.lock", "summary.json", report.name):
             if (self.path / name).exists():
                 self.tracker.artifact(self.path / name)
+        if (model := self.path / "model").exists():
+            (self.tracker.model if status == "finished" else self.tracker.artifact)(model)
         self.tracker.finish(status)
         self.events.add("ended", status=status)
         return self._settle(status)

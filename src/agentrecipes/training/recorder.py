@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agentrecipes.health.metrics import flat_metrics, rollout_metrics
 from agentrecipes.records import Scored
@@ -16,6 +16,7 @@ from agentrecipes.training.position import Position
 from agentrecipes.training.progress import Progress
 
 Watch = Callable[[Position, Sequence[Scored], Mapping[str, float]], None]
+TRAIN_EVALUATION = "train-evaluation"  # the split, in tables of trajectories, of such a measuring
 EVERY = 10  # optimizer steps of a reading stage whose mean is one point of the curve
 
 
@@ -103,12 +104,17 @@ def record_evaluations(
 ) -> None:
     """Write evaluations to the tables, the tracker (with some traces) and the watcher."""
     for each in found:
-        tables.trajectories(each.scored, each.place)
+        tables.trajectories(each.scored, _told_apart(each.place))
         tables.evaluations(each.rows)
         tracker.metrics(flat_metrics(each.rows), step)
         tracker.trace(each.scored, each.place)
         for row in each.rows:
             progress.evaluation(as_dict(row))
+
+
+def _told_apart(place: Place) -> Place:
+    """Where an evaluation's trajectories stand: on training tasks they are no training rows."""
+    return replace(place, split=TRAIN_EVALUATION) if place.split == "train" else place
 
 
 def as_dict(row: object) -> dict[str, object]:

@@ -72,6 +72,9 @@ class Recorder:
                 self._opened().traces(message["traces"])
             case "artifact":
                 self._opened().artifact(message["path"], message["folder"])
+            case "register":
+                named = {key: message[key] for key in ("name", "alias")}
+                self._opened().register(message["folder"], **named)
             case "finish":
                 self._ended = True
                 if missing := self._opened().finish(message["status"], message["ended"]):
@@ -103,6 +106,8 @@ def _named(message: Mapping[str, Any]) -> str:
             return f"{len(message['traces'])} traces"
         case "artifact":
             return f"artifact {message['path']}"
+        case "register":
+            return f"model {message['name']}@{message['alias']}"
     return "the end of the run"
 
 

@@ -31,7 +31,8 @@ def trace(scored: Scored, place: Place, *, run: str, end: int) -> dict[str, Any]
         outputs={**answer, **({"error": one.error} if one.error else {})},
         failed=bool(one.error),
     )
-    spans = [root, *_turns(scored, start), *_rewards(scored, end)]
+    spans = [root, *_turns(scored, start)]
+    spans += _rewards(scored, end, first=len(spans))
     for index, span in enumerate(spans):
         span["id"] = hashlib.sha256(f"{identity}{index}".encode()).hexdigest()[:16]
         span["parent"] = None if index == 0 else spans[span.pop("under")]["id"]
@@ -87,9 +88,22 @@ def _tools(turn: Turn, *, under: int, times: tuple[int, int]) -> Iterator[dict[s
         yield _span(call.tool, ("TOOL", *times), inputs=arguments, outputs=shown, under=under)
 
 
-def _rewards(scored: Scored, end: int) -> Iterator[dict[str, Any]]:
+def _rewards(scored: Scored, end: int, *, first: int) -> Iterator[dict[str, Any]]:
+    """Each reward, then what judges said, under the reward that asked; `first` is its index."""
+    under = {name: first + number for number, name in enumerate(scored.parts)}
     for name, value in scored.parts.items():
-        yield _span(f"reward {name}", ("EVALUATOR", end, end), inputs={}, outputs={"value": value})
+        waited = max((each.seconds for each in scored.judgements if each.part == name), default=0.0)
+        times = ("EVALUATOR", end - round(waited * SECOND), end)
+        yield _span(f"reward {name}", times, inputs={}, outputs={"value": value})
+    for each in scored.judgements:
+        yield _span(
+            f"judge {each.judge}",
+            ("EVALUATOR", end - round(each.seconds * SECOND), end),
+            inputs={"prompt_sha256": each.prompt, "cached": each.cached},
+            outputs={"reply": each.reply, "value": each.value, "problem": each.problem},
+            failed=each.value is None,
+            under=under.get(each.part, 0),
+        )
 
 
 def _span(

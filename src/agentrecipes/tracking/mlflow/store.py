@@ -7,6 +7,7 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -24,6 +25,7 @@ from mlflow.entities import (
     TraceLocation,
     TraceState,
 )
+from mlflow.entities.model_registry import ModelVersion
 from mlflow.exceptions import MlflowException
 from mlflow.tracing.client import TracingClient
 from mlflow.tracking import MlflowClient
@@ -102,6 +104,22 @@ class Store:
             self._client.log_artifacts(self.run_id, path, target)
         else:
             self._client.log_artifact(self.run_id, path, folder or None)
+
+    def register(self, folder: str, *, name: str, alias: str) -> None:
+        """Make the folder of the artifacts a version of the model `name`, and give it the alias.
+
+        A run that goes on has one version, however often it ends.
+        """
+        with suppress(MlflowException):  # it is there already
+            self._client.create_registered_model(name)
+        own = f"run_id = '{self.run_id}' and name = '{name}'"
+        found = self._client.search_model_versions(own, max_results=1)
+        version = found[0] if found else self._version(folder, name)
+        self._client.set_registered_model_alias(name, alias, str(version.version))
+
+    def _version(self, folder: str, name: str) -> ModelVersion:
+        place = f"{self._client.get_run(self.run_id).info.artifact_uri}/{folder}"
+        return self._client.create_model_version(name, place, run_id=self.run_id)
 
     def finish(self, status: str, ended: str) -> str | None:
         """Close the run; say which traces are missing in the store, if any."""

@@ -22,6 +22,7 @@ from agentrecipes.tracking.paths import flatten
 from agentrecipes.tracking.protocol import RunInfo, Status
 
 RECORDER = "agentrecipes.tracking.mlflow.recorder"
+TRACES = 50  # in one message, so that a failure loses few of them
 BATCH = 500  # metric values gathered before they are sent
 EVERY_SECONDS = 5.0  # ... or so long after the last were sent
 ILL_SECONDS = 5.0  # waited at the end for a store whose last answer was a failure
@@ -37,14 +38,19 @@ class MlflowTracker:
         runs_dir: Path,
         *,
         uri: str | None = None,
-        traces: int = 6,
+        traces: int | None = 6,
+        registered_as: str | None = None,
         patience_seconds: float = 30.0,
     ) -> None:
-        """`uri` None is ``mlflow.db`` in `runs_dir`; each `trace` keeps `traces` trajectories."""
+        """`uri` None is ``mlflow.db`` in `runs_dir`; each `trace` keeps `traces`, None for all.
+
+        `registered_as` is the registered model's name and its alias, ``searcher@best``.
+        """
         self.lost: list[str] = []
         self._runs_dir = runs_dir.resolve()
         self._uri = uri
         self._traces = traces
+        self._registered_as = registered_as
         self._patience = patience_seconds
         self._mailbox: Mailbox | None = None
         self._buffer: list[tuple[str, float, int, int]] = []  # name, value, step, ms
@@ -99,13 +105,12 @@ class MlflowTracker:
         order = sorted(
             range(len(scored)), key=lambda index: (scored[index].trajectory.attempt, index)
         )
-        chosen = [scored[index] for index in order[: self._traces]]
-        if not chosen:
-            return
-        end = time.time_ns()
-        traces = [spans.trace(one, place, run=self._run, end=end) for one in chosen]
-        what = f"{len(traces)} traces of {place.stage} {place.iteration} {place.split} {place.mode}"
-        self._put({"do": "traces", "traces": traces}, what)
+        chosen, end = [scored[index] for index in order[: self._traces]], time.time_ns()
+        for start in range(0, len(chosen), TRACES):
+            part = chosen[start : start + TRACES]
+            traces = [spans.trace(one, place, run=self._run, end=end) for one in part]
+            where = f"{place.stage} {place.iteration} {place.split} {place.mode}"
+            self._put({"do": "traces", "traces": traces}, f"{len(traces)} traces of {where}")
 
     def artifact(self, path: Path, folder: str = "") -> None:
         """Copy a file or a folder into the run's artifacts, later: it must stay where it is."""
@@ -116,6 +121,14 @@ class MlflowTracker:
             return
         message = {"do": "artifact", "path": str(path.resolve()), "folder": folder}
         self._put(message, f"artifact {path}")
+
+    def model(self, path: Path) -> None:
+        """Copy the model's folder into the artifacts, and register it where that was asked for."""
+        self.artifact(path)
+        if self._registered_as is not None:
+            name, _, alias = self._registered_as.rpartition("@")
+            message = {"do": "register", "folder": path.name, "name": name, "alias": alias}
+            self._put(message, f"model {self._registered_as}")
 
     def flush(self) -> None:
         """Wait until all so far is stored or lost, within the patience."""
