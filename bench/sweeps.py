@@ -2,6 +2,7 @@
 
     python bench/sweeps.py publish sweeps/rag_r1.yaml   # docs/results/sweep-rag_r1.json and .md
     python bench/sweeps.py pruning sweeps/rag_r1.yaml   # all trials to their end, then pruned again
+    python bench/sweeps.py recorded sweeps/rag_r1.yaml  # the pruner over recorded curves, seconds
     python bench/sweeps.py resume                       # 12 trials, killed at 5, resumed
 
 `pruning` runs the study without its pruner and then replays the pruner over the stored curves,
@@ -20,8 +21,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+Curves = Sequence[tuple[Sequence[Sequence[Any]], float]]
+"""The curve of each trial, [(step, value)], and what it came to."""
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
@@ -101,8 +106,6 @@ def shown(value: Any) -> str:
 
 def pruning(path: Path, words: list[str]) -> dict[str, Any]:
     """What the study's pruner saves, and whether it keeps the best trial."""
-    import optuna
-
     from agentrecipes.sweeps import samplers
     from agentrecipes.sweeps.load import load
 
@@ -114,31 +117,61 @@ def pruning(path: Path, words: list[str]) -> dict[str, Any]:
         told = sweep(whole, *words, runs=ROOT / "runs")
     finally:
         whole.unlink()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
     direction = pruned.fields.objective[0].direction
-    study = optuna.create_study(direction=direction, pruner=samplers.pruner(pruned))
-    ended, points, saved = [], 0, 0
-    for row in told["table"]:
+    curves = [(row["curve"], row["value"]) for row in told["table"]]
+    return {
+        "command": f"python bench/sweeps.py pruning {path} {' '.join(words)}".strip(),
+        **replayed(curves, samplers.pruner(pruned), direction),
+    }
+
+
+def replayed(curves: Curves, pruner: Any, direction: str) -> dict[str, Any]:
+    """What a pruner makes of whole curves, trial by trial in their order."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = optuna.create_study(direction=direction, pruner=pruner)
+    ended, whole, saved = [], 0, 0
+    for number, (curve, last) in enumerate(curves):
         trial = study.ask()
-        curve = row["curve"]
-        points += len(curve) - 1  # the first is before the stage
+        whole += curve[-1][0]
         for step, value in curve:
             trial.report(value, step)
             if trial.should_prune():
-                ended.append(row["number"])
+                ended.append(number)
                 saved += curve[-1][0] - step
                 study.tell(trial, state=optuna.trial.TrialState.PRUNED)
                 break
         else:
-            study.tell(trial, row["value"])
+            study.tell(trial, last)
+    values = [last for _, last in curves]
+    best = max(values) if direction == "maximize" else min(values)
     return {
-        "command": f"python bench/sweeps.py pruning {path} {' '.join(words)}".strip(),
-        "trials": len(told["table"]),
+        "trials": len(curves),
         "pruned": ended,
-        "iterations_saved": saved / points,
-        "best": told["best"]["value"],
+        "saved": saved / whole,
+        "best": best,
         "best_after_pruning": study.best_value,
-        "holds": saved / points >= 0.25 and study.best_value == told["best"]["value"],
+        "holds": saved / whole >= 0.25 and study.best_value == best,
+    }
+
+
+def recorded(path: Path) -> dict[str, Any]:
+    """What the study's pruner makes of the curves of every algorithm that docs/results has."""
+    from agentrecipes.sweeps import samplers
+    from agentrecipes.sweeps.load import load
+
+    sweep = load(path)
+    kept = json.loads((RESULTS / "algorithms.json").read_text())
+    runs = [run for index in range(3) for each in kept.values() for run in each["runs"][index:][:1]]
+    curves = []
+    for run in runs:
+        values = [value for _, value in run["curve"]]
+        curves.append((list(enumerate(values)), values[-1]))
+    direction = sweep.fields.objective[0].direction
+    return {
+        "command": f"python bench/sweeps.py recorded {path}",
+        **replayed(curves, samplers.pruner(sweep), direction),
     }
 
 
@@ -196,6 +229,8 @@ def main(words: list[str]) -> None:
             told = publish(Path(path), more)
         case ["pruning", path, *more]:
             told = pruning(Path(path), more)
+        case ["recorded", path]:
+            told = recorded(Path(path))
         case ["resume"]:
             told = resume()
         case _:

@@ -82,6 +82,21 @@ def test_a_trial_below_the_median_ends_early_and_the_best_is_not_lost(tmp_path):
     assert (told["trials"], told["finished"], told["best"]["value"]) == (12, 12, best)
 
 
+def test_hyperband_lets_the_better_ones_of_each_bracket_go_on(tmp_path):
+    pruner = "pruner: {name: hyperband, reduction: 2}\n"
+    text = OBJECTIVE + pruner + "sampler: random\ntrials: 10\n" + SPACE
+    workers = Workers(by_rate)
+    study = conducted(sweep_of(tmp_path, text), tmp_path, workers)
+    values = {t.number: by_rate({RATE: t.params[RATE]}, 7, 30) for t in study.trials()}
+    ended = [t for t in study.trials() if t.state == TrialState.PRUNED]
+    assert 2 <= len(ended) <= 8
+    assert workers.rows == sum(len(t.intermediate_values) for t in study.trials())
+    assert {len(t.intermediate_values) for t in ended} <= {1, 2, 3}  # of four points
+    best = max(values, key=lambda number: values[number])
+    assert study.trials()[best].state == TrialState.COMPLETE
+    assert study.trials()[best].value == pytest.approx(values[best], **CLOSE)
+
+
 def test_wilcoxon_ends_a_trial_between_its_seeds(tmp_path):
     text = (
         "objective: {metric: exact_match, seeds: 6}\npruner: wilcoxon\nsampler: random\n"

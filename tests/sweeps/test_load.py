@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.sweeps.scripted import HEAD, OBJECTIVE, RATE, RECIPE, SPACE, sweep_of, written
 
+from agentrecipes.cli.sweep import find_sweep
 from agentrecipes.errors import RecipeError
 from agentrecipes.sweeps.load import check, load
 
@@ -174,6 +175,19 @@ def test_a_choice_may_be_a_mapping_that_is_merged_over_the_recipe(tmp_path):
         rollout = recipe.stages[-1].rollout
         sizes.append((rollout.tasks, rollout.group_size, rollout.tokens, recipe.seed))
     assert sizes == [(64, 2, 256, 3), (16, 8, 256, 3)]
+
+
+def test_a_shipped_sweep_is_found_by_its_name_and_finds_its_recipe(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert find_sweep("groups.yaml").read_text().startswith("# Many tasks or many attempts?")
+    sweep, problems = check(find_sweep("rag_r1"))
+    assert (sweep.name, sweep.recipe.name, problems) == ("rag_r1", "rag_r1", [])
+    (tmp_path / "sweeps").mkdir()
+    own = tmp_path / "sweeps" / "rag_r1.yaml"
+    own.write_text("recipe: rag_r1\n" + OBJECTIVE + "trials: 3\n" + SPACE)
+    assert find_sweep("rag_r1").samefile(own)  # one of your own comes first
+    with pytest.raises(RecipeError, match="Known sweeps: groups, rag_r1"):
+        find_sweep("rag_r2")
 
 
 def test_a_recipe_that_is_not_there_is_named(tmp_path):

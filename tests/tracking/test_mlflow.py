@@ -225,7 +225,7 @@ def test_on_request_every_trajectory_of_an_evaluation_is_a_trace_with_its_judges
             said[name].append(outputs)
         assert said["reward exact_match"] == [{"value": 1.0}]
         replies = [outputs["reply"] for outputs in said["judge openai m"]]
-        assert sorted(replies, key=str) == ["Verdict: no", None]
+        assert sorted(replies, key=str) == [None, "Verdict: no"]
 
 
 def test_what_a_judge_said_stands_under_the_reward_that_asked():

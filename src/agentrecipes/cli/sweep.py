@@ -87,16 +87,19 @@ def _say_checked(study: str, problems: Sequence[Problem], *, as_json: bool) -> N
 
 
 def find_sweep(name: str) -> Path:
-    """The file of a sweep given as a path, or as a name in ``./sweeps``.
+    """The file of a sweep given as a path, or as a name in ``./sweeps`` or among the shipped ones.
 
     Raises:
         RecipeError: there is none.
     """
-    for path in (Path(name), Path("sweeps") / f"{name.removesuffix('.yaml')}.yaml"):
+    from agentrecipes.sweeps.load import sweeps_folder
+
+    file, folders = f"{name.removesuffix('.yaml')}.yaml", (Path("sweeps"), sweeps_folder())
+    for path in (Path(name), *(folder / file for folder in folders)):
         if path.is_file():
             return path
-    known = ", ".join(path.stem for path in sorted(Path("sweeps").glob("*.yaml")))
-    hint = f"Known in sweeps/: {known}." if known else "Name a YAML file."
+    known = ", ".join(sorted({path.stem for each in folders for path in each.glob("*.yaml")}))
+    hint = f"Known sweeps: {known}." if known else "Name a YAML file."
     raise RecipeError.about("missing_file", f"there is no sweep {name!r}", hint)
 
 

@@ -9,7 +9,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+import agentrecipes
 from agentrecipes.errors import Problem, RecipeError
+from agentrecipes.recipe.layers import locate, recipes_folder
 from agentrecipes.recipe.load import Recipe
 from agentrecipes.recipe.load import check as check_recipe
 from agentrecipes.recipe.merge import as_part
@@ -59,6 +61,13 @@ class Sweep:
             "space": self.space.as_dict(),
             "objective": [objective.dump() for objective in self.fields.objective],
         }
+
+
+def sweeps_folder() -> Path:
+    """Where the shipped sweeps are: in the package in a wheel, beside ``src`` in a checkout."""
+    package = Path(agentrecipes.__file__).parent
+    packaged = package / "_sweeps"
+    return packaged if packaged.is_dir() else package.parents[1] / "sweeps"
 
 
 def load(path: Path, given: Sequence[str] = ()) -> Sweep:
@@ -131,13 +140,13 @@ def _source(tree: Node, path: Path) -> tuple[Path | None, list[Problem]]:
     name = _text(tree, "recipe")
     if name is None:
         return None, []
-    for folder in (path.resolve().parent, Path.cwd(), path.resolve().parent.parent):
-        if (folder / name).is_file():
-            found = folder / name
+    beside = path.resolve().parent
+    shipped = recipes_folder() / Path(name).name  # a shipped sweep says recipes/<name>.yaml
+    packaged = (shipped,) if beside == sweeps_folder().resolve() else ()
+    for found in (beside / name, Path.cwd() / name, beside.parent / name, *packaged):
+        if found.is_file():
             here = Path.cwd()
             return (found.relative_to(here) if found.is_relative_to(here) else found), []
-    from agentrecipes.recipe.layers import locate
-
     try:
         source, _ = locate(name)
     except RecipeError as error:
