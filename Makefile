@@ -57,6 +57,7 @@ install-envs: $(VENV)/.envs
 
 $(VENV)/.envs: $(VENV)/.dev
 	$(BIN)/pip install --quiet -e '.[envs]' -c constraints.txt
+	$(BIN)/pip install --quiet --no-deps bfcl-eval==2026.3.23
 	$(BIN)/pip install --quiet --no-deps -c constraints.txt bfcl-eval==2026.3.23
 	@touch $@
 

@@ -185,4 +185,6 @@ def test_own_checking_needs_nothing():
 def test_a_description_without_types_accepts_nothing():
     odd = {"name": "f", "parameters": {"properties": {"a": {"type": "number"}}, "required": []}}
     wanted = {"f": {"a": [1]}}
-    assert not function_calls.accepts("simple_python", [odd], [Call("f", {"a": 1})], [wanted])
+    assert not function_calls.accepts(
+        "simple_python", [odd], calls=[Call("f", {"a": 1})], gold=[wanted]
+    )

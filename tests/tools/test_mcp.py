@@ -139,7 +139,7 @@ def test_a_tool_that_changed_is_not_called_and_its_server_ends_without_a_fight(f
     other = [{**one, "description": "Something else."} for one in told]
 
     async def ask() -> Any:
-        link = mcp_link.Link(declared, "notes", other, 60.0)
+        link = mcp_link.Link(declared, "notes", other, seconds=60.0)
         result = await link.tools[0].call({"note": "a"})
         assert len(alive(folder)) == 1
         await link.close()

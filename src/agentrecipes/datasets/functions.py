@@ -51,7 +51,7 @@ class Functions(Component):
     def tasks(self, split: str) -> Sequence[Task]:
         """The tasks of a split, the kinds in turn; asking again costs nothing."""
         count = {"train": self.train, "dev": self.dev, "test": self.test}[split]
-        return _tasks(self.kinds, self.ramble, split, count)
+        return _tasks(self.kinds, self.ramble, split=split, count=count)
 
     def corpus(self, split: str) -> Sequence[Passage]:
         """There is nothing to search in."""
@@ -59,13 +59,13 @@ class Functions(Component):
 
 
 @lru_cache(maxsize=16)
-def _tasks(kinds: tuple[Kind, ...], ramble: int, split: str, count: int) -> tuple[Task, ...]:
+def _tasks(kinds: tuple[Kind, ...], ramble: int, *, split: str, count: int) -> tuple[Task, ...]:
     random = Random(derive("functions", split))
     tasks: list[Task] = []
     seen: set[str] = set()
     while len(tasks) < count:
         kind = kinds[len(tasks) % len(kinds)]
-        task = _case((f"{split}-{len(tasks)}", split), kind, ramble, random)
+        task = _case((f"{split}-{len(tasks)}", split), kind, ramble=ramble, random=random)
         mine = SPLITS[derive("functions split", task.question) % len(SPLITS)] == split
         if mine and task.question not in seen:
             seen.add(task.question)
@@ -73,7 +73,7 @@ def _tasks(kinds: tuple[Kind, ...], ramble: int, split: str, count: int) -> tupl
     return tuple(tasks)
 
 
-def _case(name: tuple[str, str], kind: Kind, ramble: int, random: Random) -> Task:
+def _case(name: tuple[str, str], kind: Kind, *, ramble: int, random: Random) -> Task:
     shown = _functions(1 if kind in ("simple_python", "parallel") else 3, random)
     function, arguments = random.choice(shown)
     if kind == "irrelevance":

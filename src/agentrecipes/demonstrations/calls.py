@@ -48,7 +48,9 @@ class Calls(Component):
         random = Random(derive(seed, "calls"))
         random.shuffle(tasks)
         return [
-            _demonstration(environment, tasks[n % len(tasks)], _drawn(faults, random), random)
+            _demonstration(
+                environment, tasks[n % len(tasks)], fault=_drawn(faults, random), random=random
+            )
             for n in range(self.count)
         ]
 
@@ -74,7 +76,7 @@ def _drawn(faults: Sequence[tuple[str, float]], random: Random) -> str:
 
 
 def _demonstration(
-    environment: Environment, task: Task, fault: str, random: Random
+    environment: Environment, task: Task, *, fault: str, random: Random
 ) -> Demonstration:
     """One turn; a fault that needs a call spoils nothing where none is made."""
     episode = environment.open(task, 0)

@@ -66,4 +66,4 @@ def accepted(data: Mapping[str, Any], calls: Sequence[Call], *, official: bool =
     if "relevance" in category:
         return bool(calls)
     check = bfcl_official.accepts if official else function_calls.accepts
-    return check(category, data["functions"], calls, data["ground_truth"])
+    return check(category, data["functions"], calls=calls, gold=data["ground_truth"])

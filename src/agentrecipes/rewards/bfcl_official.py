@@ -55,6 +55,7 @@ def checker() -> tuple[Any, Any]:
 def accepts(
     category: str,
     functions: Sequence[Mapping[str, Any]],
+    *,
     calls: Sequence[Call],
     gold: Sequence[Mapping[str, Any]],
 ) -> bool:

@@ -33,7 +33,7 @@ IGNORED = re.compile(r"[ ,./\-_*^]")  # characters that make no difference in a 
 
 
 def accepts(
-    category: str, functions: Sequence[Document], calls: Sequence[Call], gold: Sequence[Any]
+    category: str, functions: Sequence[Document], *, calls: Sequence[Call], gold: Sequence[Any]
 ) -> bool:
     """Whether `calls` are as many as `gold` and each is accepted; parallel ones in any order.
 
@@ -45,11 +45,11 @@ def accepts(
         name = next(iter(gold[0]))
         if "multiple" not in category:
             name = functions[0]["name"]
-        return len(gold) == 1 and _accepts(functions, name, calls[0], gold[0])
+        return len(gold) == 1 and _accepts(functions, name, calls[0], wanted=gold[0])
     left = list(calls)
     for wanted in gold:
         name = next(iter(wanted))
-        found = next((c for c in left if _accepts(functions, name, c, wanted)), None)
+        found = next((c for c in left if _accepts(functions, name, c, wanted=wanted)), None)
         if found is None:
             return False
         left.remove(found)
@@ -57,7 +57,7 @@ def accepts(
 
 
 def _accepts(
-    functions: Sequence[Document], name: str, call: Call, wanted: Mapping[str, Accepted]
+    functions: Sequence[Document], name: str, call: Call, *, wanted: Mapping[str, Accepted]
 ) -> bool:
     """Whether a call is one of `name` with accepted arguments, none missing and none too many."""
     document = next((one for one in functions if one["name"] == name), None)

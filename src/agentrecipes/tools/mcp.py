@@ -71,7 +71,9 @@ class Mcp(Component):
 
     def session(self, task: Task, seed: int) -> mcp_link.Link:
         """A server of the episode's own, started before its first call."""
-        return mcp_link.Link(self._declared(), self.server, self.schemas, self.start_seconds)
+        return mcp_link.Link(
+            self._declared(), self.server, self.schemas, seconds=self.start_seconds
+        )
 
     def _declared(self) -> str:
         known = declared()

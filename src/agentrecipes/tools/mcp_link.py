@@ -29,7 +29,7 @@ def listed(declared: str, name: str, seconds: float) -> tuple[Mapping[str, Any],
     found: list[Any] = []
 
     async def ask() -> None:
-        link = Link(declared, name, (), seconds)
+        link = Link(declared, name, (), seconds=seconds)
         try:
             found.append(await link.told())
         finally:
@@ -73,7 +73,7 @@ class Link:
     """
 
     def __init__(
-        self, declared: str, name: str, schemas: Sequence[Mapping[str, Any]], seconds: float
+        self, declared: str, name: str, schemas: Sequence[Mapping[str, Any]], *, seconds: float
     ) -> None:
         self._declared: Mapping[str, Any] = json.loads(declared)
         self._name, self._schemas, self._seconds = name, schemas, seconds
