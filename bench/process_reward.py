@@ -4,7 +4,7 @@
     python bench/process_reward.py --seeds 7          # adds a seed to those that are stored
 
 The recipe is bench/process_reward.yaml. Half of the imitated trajectories answer before the second
-of two look-ups; the outcome pays them like the others. *shown* is the share of trajectories on dev
+of two look-ups; the outcome is 1 for all of them. *shown* is the share of trajectories on dev
 whose observations show the gold answer, so of those that looked on. Both arms of a seed begin at
 one checkpoint. Figures go to docs/results/process_reward.json and .md.
 """
@@ -23,18 +23,19 @@ RECIPE = "bench/process_reward.yaml"
 STORE, PAGE = RESULTS / "process_reward.json", RESULTS / "process_reward.md"
 ARMS = {
     "with the process reward": [],
-    "without it": ["stages.reinforce.rewards=[answer_present]"],
+    "without it": ["stages.reinforce.rewards=[constant]"],
 }
 LEARNED, STILL = 0.2, 0.1  # at least so much more on every seed; at most so much either way
 INTRODUCTION = """# A reward by turn that alone tells two behaviours apart
 
 Made by `python bench/process_reward.py --seeds 7 0 1`; all runs:
-[process_reward.json](process_reward.json). Questions of two hops in the generated world. A
-trajectory that answers is worth 1, right or wrong, after one look-up or after two; half of the
-demonstrations stop after one. With `{name: progress, of: gold, scope: turn}` beside the outcome,
-the turn whose observation shows the gold answer earns 1 more. *Shown* is the share of 100 sampled
-trajectories on dev that saw the gold answer, before and after 25 iterations of PPO; *answered* is
-the outcome.
+[process_reward.json](process_reward.json). Questions of two hops in the generated world. The
+outcome of every trajectory is 1, after one look-up or after two; half of the demonstrations stop
+after one. With `{name: progress, of: gold, scope: turn}` beside it, the turn whose observation
+shows the gold answer earns 1 more. *Shown* is the share of 100 sampled trajectories on dev that saw the
+gold answer, before and after 25 iterations of PPO; *answered* is the share that gave an answer. (An
+outcome of 1 for an answer alone is not the same for both behaviours: who looks on runs out of
+tokens more often. With it, and without the process reward, *shown* fell from .34 to .12 on seed 7.)
 
 | rewards | seed | shown before | shown after | answered after | s |
 | --- | --- | --- | --- | --- | --- |"""

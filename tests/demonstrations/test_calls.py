@@ -74,7 +74,7 @@ def test_a_case_asks_by_its_arguments_alone():
 
 
 def test_the_tiny_model_reads_a_case_in_few_tokens():
-    tokenizer = build("model", {"name": "tiny", "words": "code"}).tokenizer()
+    tokenizer = build("model", {"name": "tiny", "text": "code"}).tokenizer()
     [one, *_] = drawn(count=1)
     text = one.task.question + one.turns[0][0]
     ids = tokenizer(text, add_special_tokens=False)["input_ids"]

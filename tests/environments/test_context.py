@@ -110,6 +110,7 @@ def test_a_backtrack_draws_the_note_and_a_summary_nothing():
     assert drawn(world, SEARCH, BACKTRACK).observation == "\n<observation> again </observation>\n"
     assert "nothing to take back" in drawn(world, BACKTRACK).observation
     assert drawn(world, SEARCH, SUMMARY).observation == "\n"
+    assert drawn(world, SEARCH, SUMMARY).calls == ("edited",)
 
 
 def test_a_protocol_for_any_tool_has_the_edits_as_tools():
@@ -121,6 +122,7 @@ def test_a_protocol_for_any_tool_has_the_edits_as_tools():
     assert "Rethink" in drawn(world, SEARCH, BACKTRACK).observation
     both = Action("t", (*BACKTRACK.calls, Call("calculator", {"expression": "1 + 1"})))
     assert drawn(world, SEARCH, both).observation.count("stand alone") == 2
+    assert drawn(world, SEARCH, both).calls == ("error", "error")
 
 
 def test_without_a_stack_and_its_protocol_a_backtrack_is_a_call_like_any_other():
@@ -194,3 +196,16 @@ def test_an_episode_goes_on_after_an_answer_that_does_not_count():
     played = play(world, world.tasks("dev")[0], agent=texts(said))
     assert (played.answer, played.turns) == ("z", 3)
     assert "does not count yet" in played.view.observations[0]
+
+
+@pytest.mark.parametrize("least", [1, 3])
+def test_an_oracle_searches_on_until_its_answer_counts(least):
+    world = environment(halting={"least_actions": least})
+    for task in world.tasks("dev")[:8]:
+        played = play(world, task, agent=world.oracle)
+        assert played.answer == task.gold_answers[0]
+        assert played.turns == max(least, len(task.data["plan"])) + 1
+    tools = {"name": "tools", "dataset": WORLD, "tools": ["calculator"], "protocol": "hermes"}
+    told = build("environment", {**tools, "halting": {"least_actions": least}, "max_turns": 5})
+    [task] = told.tasks("dev")[:1]  # it lists no calls that could be made again: the fifth counts
+    assert play(told, task, agent=told.oracle).turns == 5

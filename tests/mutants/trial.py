@@ -15,7 +15,7 @@ from tests.mutants.listed import Mutant
 
 HEALTHY_SECONDS = 3600.0  # within which all tests together end where nothing is wrong
 HEAVY = ["lightning", "numpy", "pydantic", "pyarrow.parquet", "torch", "transformers"]
-PARTS = ("src", "tests", "bench", "recipes", "docs", "pyproject.toml")
+PARTS = ("src", "tests", "bench", "recipes", "docs", "sweeps", "README.md", "pyproject.toml")
 
 
 @dataclass(frozen=True)

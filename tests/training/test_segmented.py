@@ -10,7 +10,7 @@ from agentrecipes.rollout.chat import Chat
 from agentrecipes.training.rows import trajectory_rows
 from agentrecipes.training.weighing import segmented
 
-CHAT = Chat.take_apart(build("model", {"name": "tiny", "words": "code"}).tokenizer())
+CHAT = Chat.take_apart(build("model", {"name": "tiny", "text": "code"}).tokenizer())
 
 
 def turn(text: str) -> Turn:

@@ -63,7 +63,8 @@ class ReasoningGym(Component):
             seen |= {entry["question"] for entry in fresh}
             if one == split:
                 return [
-                    _task(self.task, split, number, entry) for number, entry in enumerate(fresh)
+                    _task(self.task, split, number=number, entry=entry)
+                    for number, entry in enumerate(fresh)
                 ]
         raise KeyError(split)
 
@@ -73,11 +74,13 @@ class ReasoningGym(Component):
 
     def _entries(self, split: str, count: int) -> Sequence[Mapping[str, Any]]:
         seed = derive("reasoning gym", self.seed, split) % 2**31
-        return _made(self.task, json.dumps(dict(self.config), sort_keys=True), seed, count)
+        return _made(
+            self.task, json.dumps(dict(self.config), sort_keys=True), seed=seed, count=count
+        )
 
 
 @lru_cache(maxsize=16)
-def _made(task: str, config: str, seed: int, count: int) -> tuple[Mapping[str, Any], ...]:
+def _made(task: str, config: str, *, seed: int, count: int) -> tuple[Mapping[str, Any], ...]:
     library = _library()
     known = library.factory.DATASETS
     if task not in known:
@@ -91,7 +94,7 @@ def _made(task: str, config: str, seed: int, count: int) -> tuple[Mapping[str, A
         raise RecipeError([Problem("wrong_value", "dataset.config", found)]) from error
 
 
-def _task(name: str, split: str, number: int, entry: Mapping[str, Any]) -> Task:
+def _task(name: str, split: str, *, number: int, entry: Mapping[str, Any]) -> Task:
     golds = () if entry["answer"] is None else (str(entry["answer"]),)
     data = {"type": name, "entry": entry}
     return Task(f"{name}-{split}-{number}", split, entry["question"], golds, data)

@@ -13,6 +13,7 @@ from agentrecipes.components import Component, component
 from agentrecipes.demonstrations.playing import written
 from agentrecipes.demonstrations.protocol import Demonstration
 from agentrecipes.environments.context import context_of
+from agentrecipes.environments.halting import patient
 from agentrecipes.environments.protocol import Agent, Environment
 from agentrecipes.environments.renaming import Renaming
 from agentrecipes.environments.script import Faults, Script
@@ -133,7 +134,8 @@ class Scripted(Component):
             at_random = Random(derive(seed, "played at random")).random() < self.random
             return environment.random(task, seed) if at_random else environment.oracle(task)
         queries = int(getattr(environment.protocol, "queries_per_turn", 1))
-        return Script(task, queries, faults=self._faults(), random=Random(seed))
+        script = Script(task, queries, faults=self._faults(), random=Random(seed))
+        return patient(environment, script)
 
     def _faults(self) -> Faults:
         return Faults(

@@ -15,8 +15,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from agentrecipes.components import Fields
+from agentrecipes.environments.context import memory_call
+from agentrecipes.environments.protocol import Agent
 from agentrecipes.errors import Problem
-from agentrecipes.records import Action
+from agentrecipes.records import Action, Call
 
 
 class Halting(Fields):
@@ -62,3 +64,30 @@ def halting_problems(environment: Any) -> Iterable[Problem]:
             message=f"{least} actions before an answer leave none of {turns} turns for it",
             suggestion=f"Write at most {turns - 1}, or more `max_turns`.",
         )
+
+
+def patient(environment: Any, agent: Agent) -> Agent:
+    """`agent`, which makes its last calls again until its answer counts."""
+    rule: Halting = getattr(environment, "halting", Halting())
+    return _Patient(agent, rule.least_actions) if rule.least_actions else agent
+
+
+class _Patient:
+    """Keeps an answer until enough turns with calls came before it."""
+
+    def __init__(self, agent: Agent, least: int) -> None:
+        self._agent, self._left = agent, least
+        self._calls: tuple[Call, ...] = ()  # the last ones that edited nothing
+        self._answer: Action | None = None
+
+    def __call__(self, observation: str | None) -> Action:
+        said = self._answer or self._agent(observation)
+        if said.answer is None:
+            self._left -= bool(said.calls)
+            self._calls = said.calls if memory_call(said) is None else self._calls
+            return said
+        if self._left <= 0 or not self._calls:
+            return said
+        self._answer = said
+        self._left -= 1
+        return Action(said.thought, self._calls)

@@ -12,7 +12,7 @@ from pydantic import Field
 from agentrecipes.components import Component, PartOf, component
 from agentrecipes.datasets.protocol import Dataset
 from agentrecipes.environments.context import Context, context_problems, wandering
-from agentrecipes.environments.halting import Halting, halting_problems
+from agentrecipes.environments.halting import Halting, halting_problems, patient
 from agentrecipes.environments.prompt import QUESTION, Text, options, prompt_problems, told_answers
 from agentrecipes.environments.protocol import Agent, OnInvalid, Outcome
 from agentrecipes.environments.renaming import Renaming
@@ -120,10 +120,11 @@ class Search(Component):
     def oracle(self, task: Task) -> Agent:
         """Follows the task's plan and reads what it finds; without a plan it knows the answer."""
         if "plan" in task.data:
-            return Script(task, self.queries_per_turn, faults=Faults(), random=Random(0))
+            script = Script(task, self.queries_per_turn, faults=Faults(), random=Random(0))
+            return patient(self, script)
         titles = task.data.get("supporting_titles", ())[: self.max_turns - 1]
         answer = task.gold_answers[0] if task.gold_answers else "unknown"
-        return reader(titles, answer, self.queries_per_turn)
+        return patient(self, reader(titles, answer, self.queries_per_turn))
 
     def random(self, task: Task, seed: int) -> Agent:
         """Searches and answers with words of the question and of what it was shown."""

@@ -40,7 +40,8 @@ async def step(
     edits = action.answer is None and any(call.tool in MEMORY for call in action.calls)
     if edits and remembers(environment):
         results = context.results(action, past.actions)
-        return Outcome(observation=environment.protocol.render(results))
+        became = tuple("edited" if result.error is None else "error" for result in results)
+        return Outcome(observation=environment.protocol.render(results), calls=became)
     outcome = await episode.step(action)
     if outcome.context is not None and context.edits:
         raise TaskFailed(

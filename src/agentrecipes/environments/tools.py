@@ -16,7 +16,7 @@ from agentrecipes.datasets.protocol import Dataset
 from agentrecipes.environments.callers import drawer, follower
 from agentrecipes.environments.calling import Desk, Limits
 from agentrecipes.environments.context import Context, context_problems, wandering
-from agentrecipes.environments.halting import Halting, halting_problems
+from agentrecipes.environments.halting import Halting, halting_problems, patient
 from agentrecipes.environments.prompt import QUESTION, Text, prompt_problems
 from agentrecipes.environments.protocol import Agent, OnInvalid, Outcome
 from agentrecipes.errors import Problem, RecipeError, TaskFailed
@@ -138,7 +138,7 @@ class Tools(Component):
     def oracle(self, task: Task) -> Agent:
         """Makes the calls that the task lists under ``calls``, then gives the gold answer."""
         most = int(getattr(self.protocol, "calls_per_turn", 1))
-        return follower(task, calls_per_turn=most, max_turns=self.max_turns)
+        return patient(self, follower(task, calls_per_turn=most, max_turns=self.max_turns))
 
     def random(self, task: Task, seed: int) -> Agent:
         """Calls tools with words of the question and of what it was shown, and answers with one."""

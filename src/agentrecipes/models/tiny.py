@@ -27,7 +27,9 @@ class Tiny(Component):
     mlp: Annotated[int, Field(ge=1)] = 192
     init: Annotated[float, Field(gt=0.0)] = 0.08  # standard deviation of every matrix
     text: Literal["prose", "code"] = "prose"  # code: brackets, quotes and commas stand alone
-    words: tuple[str, ...] = ()  # further words of its vocabulary, of a protocol's tags for example
+    words: tuple[
+        Annotated[str, Field(pattern=r"^\S+$")], ...
+    ] = ()  # further words of its vocabulary, of a protocol's tags for example
 
     @model_validator(mode="after")
     def _fits(self) -> Tiny:

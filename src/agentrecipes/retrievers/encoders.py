@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib.metadata import version
@@ -53,8 +54,12 @@ def encoder(model: str) -> Encoder:
 
 
 def _packaged() -> Encoder:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
     import wordllama
 
+    root.handlers[:] = handlers  # importing it makes every library's log appear
+    root.setLevel(level)
     # Told where its files are, it looks for nothing on a hub.
     folder = Path(wordllama.__file__).parent
     model: Any = wordllama.WordLlama.load(cache_dir=folder, disable_download=True)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from agentrecipes.errors import RecipeError, TaskFailed
@@ -177,7 +178,8 @@ class Link:
         from mcp.client.stdio import stdio_client
 
         about = {key: declared[key] for key in ("args", "env", "cwd") if key in declared}
-        quiet = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))
+        errors = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - the stack closes it
+        quiet = stack.enter_context(errors)
         parameters = StdioServerParameters(command=declared["command"], **about)
         return await stack.enter_async_context(stdio_client(parameters, errlog=quiet))
 

@@ -14,7 +14,7 @@ FILE = "mcp.json"
 
 
 def declared() -> Mapping[str, str]:
-    """Servers by name, each as JSON: a ``command`` with ``args``, ``env`` and ``cwd``, or a ``url``.
+    """Servers by name, each as JSON: a ``command`` with ``args``, ``env``, ``cwd``, or a ``url``.
 
     Nothing where there is no file.
 
