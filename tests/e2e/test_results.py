@@ -25,8 +25,8 @@ COLUMNS = {  # DESIGN, section 10
     "policy_tokens observation_tokens total parts advantage_mean answer gold policy_version "
     "seconds",
     "turns": "run stage iteration split mode task group_id attempt role turn prompt_ids fork "
-    "action_ids logp_rollout observation_ids action_text observation_text calls valid turn_total "
-    "policy_version policy_versions engine_seconds tool_seconds advantages",
+    "action_ids logp_rollout observation_ids action_text observation_text calls outcomes valid "
+    "reward turn_total policy_version policy_versions engine_seconds tool_seconds advantages",
     "evaluations": "stage iteration split mode metric value tasks standard_error by rounds_mean",
 }
 ATTEMPT = ("stage", "iteration", "split", "mode", "group_id", "attempt")

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 FOLDER = ".gathered"
 SETTLED_SECONDS = 60.0  # since a folder's last change; one that changes would spoil its copy
+BATCH_ROWS = 16 * 32_768  # held in memory, and written at once
 GROUP_ROWS = 32_768  # of a row group: a question to one run reads the groups that hold it alone
 
 MANY = 64
@@ -243,19 +244,26 @@ def _rows(path: str, wanted: pa.Schema) -> pa.Table:
 
 
 def _write(path: Path, table: str, tables: Iterable[pa.Table]) -> None:
+    """Write the tables' rows; metrics by name, since a question asks for one of many."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    waiting: list[pa.Table] = []
+    order = [(name, "ascending") for name in ("name", "run", "stage", "step")]
     # Numbers that are seldom equal have no use for a dictionary: without one they read faster.
     names = [name for name, kind in COLUMNS[table].items() if kind in ("VARCHAR", "BIGINT")]
+
+    def write(rows: pa.Table) -> None:
+        rows = rows.sort_by(order) if table == "metrics" else rows
+        writer.write_table(rows, row_group_size=GROUP_ROWS)
+
+    waiting: list[pa.Table] = []
     with pq.ParquetWriter(path, schema(table), compression="zstd", use_dictionary=names) as writer:
         for each in tables:
             waiting.append(each)
-            if sum(one.num_rows for one in waiting) >= GROUP_ROWS:
-                writer.write_table(pa.concat_tables(waiting), row_group_size=GROUP_ROWS)
+            if sum(one.num_rows for one in waiting) >= BATCH_ROWS:
+                write(pa.concat_tables(waiting))
                 waiting = []
-        writer.write_table(pa.concat_tables([schema(table).empty_table(), *waiting]))
+        write(pa.concat_tables([schema(table).empty_table(), *waiting]))
 
 
 def _tidy(root: Path, table: str, *, keep: Iterable[Copy]) -> None:
