@@ -35,8 +35,8 @@ after one. With `{name: progress, of: gold, scope: turn}` beside it, the turn wh
 shows the gold answer earns 1 more. *Shown* is the share of 100 sampled trajectories on dev that
 saw the gold answer, before and after 25 iterations of PPO; *answered* is the share that gave an
 answer. (An outcome of 1 for an answer alone is not the same for both behaviours: who looks on
-runs out of tokens more often. With it, and without the process reward, *shown* fell from .34 to
-.12 on seed 7.)
+answers a little less often. With it, and without the process reward, *shown* fell from .34 to .12
+on seed 7.)
 
 | rewards | seed | shown before | shown after | answered after | s |
 | --- | --- | --- | --- | --- | --- |"""

@@ -582,7 +582,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         (
             "(not node.path) == roots",
-            "bool(node.start < 12) == roots",
+            "bool(node.start < 30) == roots",
             "a branch is taken for a root",
         ),
     ),

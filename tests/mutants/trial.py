@@ -73,6 +73,8 @@ def tried(tree: Path, tests: tuple[str, ...], word: str, *, seconds: float) -> T
         process.kill()
         process.join()
         return Trial("killed", "it does not end")
+    if (process.exitcode or 0) < 0:
+        return Trial("killed", f"the tests' process dies of signal {-process.exitcode}")
     found = re.findall(r"^(?:FAILED|ERROR) (\S+)", log.read_text(encoding="utf-8"), re.MULTILINE)
     names = ", ".join(found).replace("tests/", "")
     verdicts = {0: "alive", 1: "killed"}
