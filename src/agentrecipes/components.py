@@ -139,13 +139,20 @@ def plain(value: Any) -> Any:
 
 
 def component(kind: str, *, name: str | None = None) -> Callable[[type[C]], type[C]]:
-    """Register a part of `kind` under the name of the file that defines it, or under `name`."""
+    """Register a part of `kind` under the name of the file that defines it, or under `name`.
+
+    Raises:
+        ValueError: there is no such kind, or a part of this package has the name.
+    """
     if kind not in FOLDER:
         raise ValueError(f"no kind of part is called {kind!r}. Known: {', '.join(FOLDER)}.")
 
     def register(cls: type[C]) -> type[C]:
         cls.kind = kind
         cls.part_name = name or cls.__module__.rpartition(".")[2]
+        module = f"agentrecipes.{FOLDER[kind]}.{cls.part_name}"
+        if cls.__module__ != module and _own(kind, cls.part_name):
+            raise ValueError(f"the {kind} {cls.part_name!r} comes with agentrecipes; rename yours")
         _found[kind, cls.part_name] = cls
         return cls
 
@@ -172,6 +179,12 @@ def _defines_part(path: Path) -> bool:
     return "\n@component(" in path.read_text(encoding="utf-8")
 
 
+def _own(kind: str, name: str) -> bool:
+    """Whether a file of this package defines the part."""
+    path = Path(__file__).parent / FOLDER[kind] / f"{name}.py"
+    return name.isidentifier() and name != "protocol" and path.is_file() and _defines_part(path)
+
+
 @lru_cache
 def _plugins(kind: str) -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=f"agentrecipes.{kind}")}
@@ -186,8 +199,7 @@ def find(kind: str, name: str) -> type[Component]:
     """
     if (kind, name) in _found:
         return _found[kind, name]
-    path = Path(__file__).parent / FOLDER[kind] / f"{name}.py"
-    if name.isidentifier() and name != "protocol" and path.is_file() and _defines_part(path):
+    if _own(kind, name):
         import_module(f"agentrecipes.{FOLDER[kind]}.{name}")
     elif name in _plugins(kind):
         point = _plugins(kind)[name]

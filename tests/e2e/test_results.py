@@ -209,7 +209,7 @@ def test_every_named_query_answers_from_the_run(whole, tmp_path):
     shutil.copytree(whole / "tables", runs / "whole" / "tables")
     found = {name: query(name, runs) for name in list_queries()}
     for name, result in found.items():
-        assert result.rows, name
+        assert result.rows or name == "tools", name  # a policy of twelve steps may call nothing
     curve = found["curve"]
     at = {name: curve.columns.index(name) for name in ("stage", "iteration", "split", "seeds")}
     dev = [
