@@ -147,15 +147,15 @@ def _free_port() -> int:
 def _waited(processes: Sequence[subprocess.Popen[bytes]]) -> list[int]:
     """The exit codes of all ranks; one that ended badly gives the others a limited time."""
     deadline: float | None = None
-    while any(process.poll() is None for process in processes):
-        if deadline is None and any(process.returncode for process in processes):
+    while None in (codes := [process.poll() for process in processes]):  # all are asked, each time
+        if deadline is None and any(codes):
             deadline = time.monotonic() + GRACE_SECONDS
         if deadline is not None and time.monotonic() > deadline:
             for process in processes:
                 if process.poll() is None:
                     process.kill()
         time.sleep(POLL_SECONDS)
-    return [process.returncode for process in processes]
+    return [code for code in codes if code is not None]
 
 
 def _ended(
