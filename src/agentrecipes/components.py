@@ -109,9 +109,8 @@ class Component(Fields):
 
     kind: ClassVar[str]
     part_name: ClassVar[str]
-    stage_defaults: ClassVar[
-        Mapping[str, Any]
-    ] = {}  # what the part brings for other fields of its stage
+    # What the part brings for other fields of its stage.
+    stage_defaults: ClassVar[Mapping[str, Any]] = {}
 
     def rules(self, stage: Any) -> Iterable[Problem]:
         """What is wrong with the stage this part stands in; paths are relative to the part."""
@@ -168,21 +167,17 @@ def suggest(name: str, known: Iterable[str]) -> str:
 
 def names(kind: str) -> list[str]:
     """Names of all parts of `kind`: this package's, plug-ins', those of ``--parts`` folders."""
-    folder = Path(__file__).parent / FOLDER[kind]
-    own = {path.stem for path in folder.glob("[a-z]*.py")} - {"protocol"}
-    private = {stem for stem in own if not _defines_part(folder / f"{stem}.py")}
-    return sorted((own - private) | set(_plugins(kind)) | {n for k, n in _found if k == kind})
+    files = (Path(__file__).parent / FOLDER[kind]).glob("[a-z]*.py")
+    own = {path.stem for path in files if _own(kind, path.stem)}
+    return sorted(own | set(_plugins(kind)) | {n for k, n in _found if k == kind})
 
 
 @lru_cache
-def _defines_part(path: Path) -> bool:
-    return "\n@component(" in path.read_text(encoding="utf-8")
-
-
 def _own(kind: str, name: str) -> bool:
     """Whether a file of this package defines the part."""
     path = Path(__file__).parent / FOLDER[kind] / f"{name}.py"
-    return name.isidentifier() and name != "protocol" and path.is_file() and _defines_part(path)
+    there = name.isidentifier() and path.is_file()
+    return there and "\n@component(" in path.read_text(encoding="utf-8")
 
 
 @lru_cache
@@ -201,8 +196,7 @@ def find(kind: str, name: str) -> type[Component]:
         return _found[kind, name]
     if _own(kind, name):
         import_module(f"agentrecipes.{FOLDER[kind]}.{name}")
-    elif name in _plugins(kind):
-        point = _plugins(kind)[name]
+    elif point := _plugins(kind).get(name):
         try:
             _found[kind, name] = point.load()
         except Exception as error:
