@@ -68,8 +68,8 @@ def _stories(place: Path) -> list[Path]:
 def _task(file: Path, split: str, *, alone: bool) -> Task:
     """The game as a task; its id says the split where the game is in several."""
     about = _about(file.with_suffix(".json"))
-    name = file.stem if alone or split == "train" else f"{file.stem}@{split}"
-    name = f"{split}/{file.stem}" if alone else name
+    shared = file.stem if split == "train" else f"{file.stem}@{split}"
+    name = f"{split}/{file.stem}" if alone else shared
     data = {"file": str(file), "type": file.stem.partition("_seed")[0], **about}
     question = str(about.get("objective") or f"Play {file.stem} to its end.")
     return Task(name, split, question, ("won",), data)

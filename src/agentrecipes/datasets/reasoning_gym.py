@@ -11,7 +11,7 @@ from pydantic import Field
 
 from agentrecipes.components import Component, component, suggest
 from agentrecipes.datasets.reading import SPLITS
-from agentrecipes.errors import MissingExtra, Problem, RecipeError
+from agentrecipes.errors import MissingExtra, RecipeError
 from agentrecipes.numerics.streams import derive
 from agentrecipes.records import Passage, Task
 
@@ -85,13 +85,13 @@ def _made(task: str, config: str, *, seed: int, count: int) -> tuple[Mapping[str
     known = library.factory.DATASETS
     if task not in known:
         found = f"Reasoning Gym has no generator called {task!r}"
-        raise RecipeError([Problem("wrong_value", "dataset.task", found, suggest(task, known))])
+        raise RecipeError.about("wrong_value", found, suggest(task, known), path="dataset.task")
     try:
         generator = library.create_dataset(task, size=count, seed=seed, **json.loads(config))
         return tuple(generator[number] for number in range(count))
     except (TypeError, ValueError, AssertionError) as error:
         found = f"{task} does not take {config}: {error}"
-        raise RecipeError([Problem("wrong_value", "dataset.config", found)]) from error
+        raise RecipeError.about("wrong_value", found, path="dataset.config") from error
 
 
 def _task(name: str, split: str, *, number: int, entry: Mapping[str, Any]) -> Task:

@@ -80,7 +80,7 @@ class Gymnasium(Component):
             found = (
                 f"{self.id} has {count or 'no countable'} actions, but {len(self.actions)} words"
             )
-            raise RecipeError([Problem("wrong_value", "environment.actions", found)])
+            raise RecipeError.about("wrong_value", found, path="environment.actions")
 
     def tasks(self, split: str) -> Sequence[Task]:
         """A task for each seed; no two splits share one."""
@@ -146,7 +146,7 @@ class Gymnasium(Component):
         except Exception as error:  # the boundary to worlds, which are anybody's code
             found = f"the world {self.id!r} cannot be made: {type(error).__name__}: {error}"
             hint = "See gymnasium.envs.registry for what there is."
-            raise RecipeError([Problem("wrong_value", "environment.id", found, hint)]) from error
+            raise RecipeError.about("wrong_value", found, hint, path="environment.id") from error
 
     def shown(self, world: Any, seen: Any) -> str:
         """The drawing, or the observation in words."""
