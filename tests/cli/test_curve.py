@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrecipes.cli.curve import curve, strip
@@ -43,7 +43,6 @@ def test_less_than_two_points_draw_nothing():
     assert curve([(0, 0.5), (1, float("nan"))], title="t") == ""
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no bug
 @given(st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=10))
 def test_every_line_fits_in_eighty_columns(scores):
     text = curve(list(enumerate(scores)), title="score")

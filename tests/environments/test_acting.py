@@ -38,7 +38,7 @@ def world(**fields: object) -> WorldEpisode:
     part = build(
         "environment", {"name": "gymnasium", "actions": ["left", "right", "jump"], **fields}
     )
-    return WorldEpisode(TASK, (), part, Place(World()))
+    return WorldEpisode(TASK, (), part, Place(World(), part.win_at))
 
 
 def steps(episode: Any, *actions: Action) -> list[Any]:

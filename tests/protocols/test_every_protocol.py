@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrecipes.components import build, names
@@ -57,7 +57,6 @@ def test_the_protocols_that_the_documents_name_are_there():
 
 
 @pytest.mark.parametrize("fields", [*OWN, *PLAIN], ids=str)
-@settings(deadline=None)
 @given(text=TEXTS)
 def test_any_mixture_of_pieces_is_an_action(fields, text):
     protocol = build("protocol", fields)
@@ -69,7 +68,6 @@ def test_any_mixture_of_pieces_is_an_action(fields, text):
 
 
 @pytest.mark.parametrize("name", ["hermes", "pythonic", "react"])
-@settings(deadline=None)
 @given(thought=PHRASES, arguments=ARGUMENTS, answer=PHRASES)
 def test_any_plain_action_is_read_back(name, thought, arguments, answer):
     protocol = build("protocol", name)
@@ -87,7 +85,6 @@ def test_any_plain_action_is_read_back(name, thought, arguments, answer):
         ("action_tags", ("<action>", "</action>", "</answer>", "<think>")),
     ],
 )
-@settings(deadline=None)
 @given(text=TEXTS)
 def test_no_result_writes_a_tag_or_a_label_of_the_protocol(name, marks, text):
     protocol = build("protocol", name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.protocols.malformed import NOBODY
 
@@ -141,7 +141,6 @@ def test_what_has_no_written_form_is_refused(action):
         ONE.write(action)
 
 
-@settings(deadline=None)
 @given(text=TEXTS)
 def test_any_mixture_of_pieces_is_an_action_that_can_be_written_again(text):
     action = ONE.parse(text)
@@ -155,14 +154,12 @@ def test_any_mixture_of_pieces_is_an_action_that_can_be_written_again(text):
         assert ONE.parse(written) == action
 
 
-@settings(deadline=None)
 @given(thought=PHRASES, plan=PHRASES, text=PHRASES, tool=st.sampled_from(NAMES[2:5]))
 def test_any_act_after_thoughts_is_read_back(thought, plan, text, tool):
     action = Action(f"{thought}\nPlan: {plan}", (call(tool, text),))
     assert ONE.parse(ONE.write(action)) == action
 
 
-@settings(deadline=None)
 @given(text=TEXTS, most=st.integers(1, 60))
 def test_an_observation_keeps_its_budget_and_its_closing_tag(text, most):
     protocol = Stack(observation_characters=most, result_characters=40)

@@ -41,7 +41,7 @@ def test_the_shipped_recipe_loads_and_its_resolved_form_too(write, profile):
     assert load(write(recipe.to_yaml())) == recipe
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.fixed_dictionaries(
         {

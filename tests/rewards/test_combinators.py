@@ -6,7 +6,7 @@ import math
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.rewards.views import played
 from tests.tolerances import FLOAT64
@@ -208,7 +208,6 @@ def _between(ends: list[float], shares: Any) -> Any:
     return min(max(ends[0] + shares * (ends[1] - ends[0]), ends[0]), ends[1])
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no bug
 @given(PARTS, PARTS, st.integers(0, 9).map(lambda n: n / 9), SEVENTHS)
 def test_every_combination_lies_in_the_range_that_is_derived_for_it(one, other, share, weight):
     weighted = (WeightedReward(part=one, weight=weight), WeightedReward(part=other, weight=share))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import permutations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.rewards.views import played
 from tests.tolerances import FLOAT64
@@ -107,7 +107,6 @@ def test_what_was_wanted_in_another_form_is_null(truth):
     assert overlap(truth, "f") is None
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no bug
 @given(NUMBERS, st.sampled_from([1, 2, 3, 4, 6, 12]))
 def test_the_best_pairing_equals_the_best_of_all_pairings(numbers, width):
     table = [numbers[start : start + width] for start in range(0, 12, width)]

@@ -6,7 +6,7 @@ import asyncio
 from typing import ClassVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrecipes.components import build
@@ -78,14 +78,12 @@ def test_what_has_no_value_is_an_error_that_says_why(expression, error):
     assert result.error
 
 
-@settings(deadline=None)
 @given(st.text("0123456789+-*/%.() eE", max_size=25))
 def test_any_expression_ends(expression):
     result = asyncio.run(Calculator().call({"expression": expression}))
     assert bool(result.text) != bool(result.error)
 
 
-@settings(deadline=None)
 @given(st.integers(-999, 999), st.integers(-999, 999), st.integers(1, 999))
 def test_integers_are_exact(a, b, c):
     assert value_of(f"({a}) * ({b}) - ({a}) // {c}") == a * b - a // c

@@ -2,15 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol
 
+from agentrecipes.environments.protocol import Outcome
 from agentrecipes.numerics.answer_text import normalise
 from agentrecipes.protocols.protocol import ActionProtocol
-from agentrecipes.records import Call, Message
+from agentrecipes.records import Action, Call, Message, ToolResult
 
 NO_COMMAND = "only act takes calls here, with a command"
 WON = "won"  # the gold answer of every world; only the world can give it
+LOST = "lost"
+
+
+class World(Protocol):
+    """What is acted in, as it stands."""
+
+    @property
+    def over(self) -> bool: ...
+
+    @property
+    def won(self) -> bool: ...
+
+    @property
+    def points(self) -> float:
+        """All that it gave so far."""
+        ...
+
+
+async def acted(
+    action: Action,
+    world: World,
+    protocol: ActionProtocol,
+    *,
+    answered: Callable[[Call], Awaitable[ToolResult]],
+) -> Outcome:
+    """What the calls led to, one after the other; the end, if the world is over or given up."""
+    if action.answer is not None:
+        return Outcome(done=True, answer=_given_up(action.answer))
+    before = world.points
+    results = [await answered(call) for call in action.calls]
+    return Outcome(
+        observation=protocol.render(results),
+        done=world.over,
+        answer=(WON if world.won else LOST) if world.over else None,
+        reward=world.points - before,
+        calls=tuple(result.outcome for result in results),
+    )
 
 
 def schema(about: str) -> Mapping[str, Any]:
@@ -26,15 +64,21 @@ def schema(about: str) -> Mapping[str, Any]:
     }
 
 
-def command(call: Call) -> str | None:
-    """What a call does in the world; None where it is no call of ``act`` with a command."""
+def command(call: Call, world: World) -> str | ToolResult:
+    """What a call does in the world, or why it can do nothing."""
     said = call.arguments.get("command")
-    if call.tool != "act" or not isinstance(said, str):
-        return None
-    return " ".join(said.split()) or None
+    words = said.split() if call.tool == "act" and isinstance(said, str) else ()
+    if words and not world.over:
+        return " ".join(words)
+    return refused(call, "the game is over" if world.over else NO_COMMAND)
 
 
-def given_up(answer: str) -> str:
+def refused(call: Call, why: str) -> ToolResult:
+    """A call that the world never saw."""
+    return ToolResult(call, error=why, outcome="wrong_arguments")
+
+
+def _given_up(answer: str) -> str:
     """What an answer in the middle of the world is worth: as it was said, but never a victory."""
     return f"not {answer}" if normalise(answer) == WON else answer
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from agentrecipes.components import Component, PartOf, component
-from agentrecipes.datasets.protocol import Dataset
+from agentrecipes.components import PartOf, component
 from agentrecipes.environments.callers import drawer, listed_calls
+from agentrecipes.environments.posed import Posed
 from agentrecipes.environments.prompt import Text
 from agentrecipes.environments.protocol import Agent, OnInvalid, Outcome
 from agentrecipes.errors import Problem
@@ -31,7 +31,7 @@ TYPES: Mapping[str, str | None] = {  # BFCL's own types → JSON Schema's; None:
 
 
 @component("environment")
-class Bfcl(Component):
+class Bfcl(Posed):
     """The policy is shown a case's functions and its question, and calls or answers, once.
 
     Every message ends the episode: calls are what is scored (the reward ``bfcl``), an answer says
@@ -69,20 +69,6 @@ class Bfcl(Component):
                 suggestion=f"Write `calls_per_turn: {wanted}` or more.",
             )
 
-    @property
-    def symbols(self) -> frozenset[str]:
-        """None: names inside code are not exchanged."""
-        return frozenset()
-
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        """The rewards that measure the dataset."""
-        return self._dataset.metrics
-
-    def tasks(self, split: str) -> Sequence[Task]:
-        """The dataset's tasks of a split."""
-        return self._dataset.tasks(split)
-
     def open(self, task: Task, seed: int) -> BfclEpisode:
         """`task` as it is; nothing in it is drawn."""
         return BfclEpisode(task, self.messages(task))
@@ -112,11 +98,6 @@ class Bfcl(Component):
     def random(self, task: Task, seed: int) -> Agent:
         """Calls a function with words of the question, or answers with one."""
         return drawer(task, schemas(task), Random(derive(seed, "random", task.id)))
-
-    @property
-    def _dataset(self) -> Dataset:
-        dataset: Dataset = self.dataset
-        return dataset
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from random import Random
@@ -103,27 +103,17 @@ class Gymnasium(Component):
             system=self.system,
             instructions=self.instructions,
         )
-        return WorldEpisode(task, messages, self, Place(world))
+        return WorldEpisode(task, messages, self, Place(world, self.win_at))
 
     def oracle(self, task: Task) -> Agent:
         """Plans with the world's own table, or on copies of it; where chance rules, it may lose."""
         world = self.made()
         seen, _ = world.reset(seed=int(task.data["seed"]))
-        table = getattr(world.unwrapped, "P", None)
-        best = (
-            None if table is None else _planned(self.id, repr(sorted(self.options.items())), world)
-        )
-        numbers = range(len(self.actions))
-        left = iter(()) if table is not None else iter(foreseen(world, numbers))
-
-        def play(observation: str | None) -> Action:
-            nonlocal seen
-            number = next(left, 0) if best is None else best[int(seen)]
-            if best is not None:
-                seen, *_ = world.step(number)
-            return Action("next", tuple(acting.act_calls([self.actions[number]])))
-
-        return play
+        if hasattr(world.unwrapped, "P"):
+            numbers = _followed(_plan(self.id, tuple(sorted(self.options.items()))), world, seen)
+        else:
+            numbers = iter(foreseen(world, range(len(self.actions))))
+        return lambda _: Action("next", tuple(acting.act_calls([self.actions[next(numbers, 0)]])))
 
     def random(self, task: Task, seed: int) -> Agent:
         """Any of the actions."""
@@ -163,8 +153,14 @@ class Place:
     """A world that is being played, what it has returned, and whether it is over."""
 
     world: Any
-    total: float = 0.0
+    win_at: float
+    points: float = 0.0
     over: bool = False
+
+    @property
+    def won(self) -> bool:
+        """Whether it returned enough."""
+        return self.points >= self.win_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,35 +178,25 @@ class WorldEpisode:
         Raises:
             TaskFailed: the world failed.
         """
-        if action.answer is not None:
-            return Outcome(done=True, answer=acting.given_up(action.answer))
-        before = self.place.total
-        results = [self._result(call) for call in action.calls]
-        place, answer = self.place, None
-        if place.over:
-            answer = acting.WON if place.total >= self.fields.win_at else "lost"
-        shown = self.fields.protocol.render(results)
-        outcomes = tuple(result.outcome for result in results)
-        return Outcome(shown, place.over, answer, reward=place.total - before, calls=outcomes)
+        protocol = self.fields.protocol
+        return await acting.acted(action, self.place, protocol, answered=self._result)
 
     async def close(self) -> None:
         """End the world."""
         self.place.world.close()
 
-    def _result(self, call: Call) -> ToolResult:
-        command, known = acting.command(call), self.fields.actions
-        if command is None or self.place.over:
-            why = "it is over" if self.place.over else acting.NO_COMMAND
-            return ToolResult(call, error=why, outcome="wrong_arguments")
+    async def _result(self, call: Call) -> ToolResult:
+        command, known = acting.command(call, self.place), self.fields.actions
+        if isinstance(command, ToolResult):
+            return command
         if command.lower() not in [word.lower() for word in known]:
-            said = f"no action is called so. Do one of: {', '.join(known)}"
-            return ToolResult(call, error=said, outcome="wrong_arguments")
+            return acting.refused(call, f"no action is called so. Do one of: {', '.join(known)}")
         number = [word.lower() for word in known].index(command.lower())
         try:
             seen, reward, over, cut, _ = self.place.world.step(number)
         except Exception as error:  # the boundary to worlds
             raise TaskFailed(f"{self.fields.id} failed: {type(error).__name__}: {error}") from error
-        self.place.total += float(reward)
+        self.place.points += float(reward)
         self.place.over = bool(over or cut)
         return ToolResult(call, self.fields.shown(self.place.world, seen))
 
@@ -243,14 +229,17 @@ def _tasks(name: str, about: str, *, split: str, count: int) -> tuple[Task, ...]
     )
 
 
-_PLANS: dict[tuple[str, str], dict[int, int]] = {}
+@lru_cache(maxsize=64)
+def _plan(name: str, options: tuple[tuple[str, Any], ...]) -> Mapping[int, int]:
+    """The best action of each state of a tabular world."""
+    return planned(_library().make(name, **dict(options)).unwrapped.P)
 
 
-def _planned(name: str, options: str, world: Any) -> dict[int, int]:
-    """The best action of each state of a tabular world; worked out once."""
-    if (name, options) not in _PLANS:
-        _PLANS[name, options] = planned(world.unwrapped.P)
-    return _PLANS[name, options]
+def _followed(plan: Mapping[int, int], world: Any, seen: Any) -> Iterator[int]:
+    """The best actions from where a world stands, which goes on with each."""
+    while True:
+        yield plan[int(seen)]
+        seen, *_ = world.step(plan[int(seen)])
 
 
 @lru_cache(maxsize=1)

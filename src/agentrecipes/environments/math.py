@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from agentrecipes.components import Component, PartOf, component
-from agentrecipes.environments.callers import follower
-from agentrecipes.environments.calling import Limits
-from agentrecipes.environments.prompt import Text
-from agentrecipes.environments.protocol import Agent, OnInvalid
-from agentrecipes.environments.tools import Tools, ToolsEpisode
-from agentrecipes.errors import Problem
+from agentrecipes.components import PartOf, component
+from agentrecipes.environments.protocol import Agent
+from agentrecipes.environments.tools import Tools
 from agentrecipes.records import Task
 
 STEP = re.compile(r"<<([^<>=]+)=")  # GSM8K's solutions say what to work out: <<48/2=24>>
 
 
 @component("environment")
-class Math(Component):
+class Math(Tools):
     """ARTIST's and rStar2-Agent's setting: the policy reasons, runs code, and answers.
 
     It is the environment ``tools`` with Python as its tool and code as its protocol, and with an
@@ -31,53 +27,19 @@ class Math(Component):
     al. 2025, https://arxiv.org/abs/2508.20722).
     """
 
-    dataset: Annotated[Any, PartOf("dataset")]
     tools: Annotated[
         tuple[Annotated[Any, PartOf("tool")], ...], Field(min_length=1, validate_default=True)
     ] = ("python",)
     protocol: Annotated[Any, PartOf("protocol"), Field(validate_default=True)] = "code"
     max_turns: Annotated[int, Field(ge=1)] = 6
-    on_invalid: OnInvalid = OnInvalid()
-    limits: Limits = Limits()  # of one call
     instructions: Literal["system", "user", "none"] = "user"  # where the protocol's stand
-    system: Text | None = None  # text, or a file; stands before the instructions
-    prompt: Text | None = None  # the user message with {question}, or a file
-
-    def rules(self, stage: Any) -> Iterable[Problem]:
-        """As of ``tools``."""
-        return self._tools.rules(stage)
-
-    @property
-    def symbols(self) -> frozenset[str]:
-        """None: nothing in a problem is exchanged."""
-        return frozenset()
-
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        """The rewards that measure the dataset."""
-        return self._tools.metrics
-
-    def tasks(self, split: str) -> Sequence[Task]:
-        """The dataset's tasks of a split."""
-        return self._tools.tasks(split)
-
-    def open(self, task: Task, seed: int) -> ToolsEpisode:
-        """`task` as it is; nothing in it is drawn."""
-        return self._tools.open(task, seed)
 
     def oracle(self, task: Task) -> Agent:
         """Has the first tool work out what the task says, a turn for each, and answers."""
         turns = [[_call(self.tools[0], expression)] for expression in expressions(task)]
-        worked = Task(task.id, task.split, task.question, task.gold_answers, {"calls": turns})
-        return follower(worked, calls_per_turn=1, max_turns=self.max_turns)
-
-    def random(self, task: Task, seed: int) -> Agent:
-        """Calls tools and answers with words of the problem and of what it was shown."""
-        return self._tools.random(task, seed)
-
-    @property
-    def _tools(self) -> Tools:
-        return Tools(**{name: getattr(self, name) for name in Math.model_fields})
+        return super().oracle(
+            Task(task.id, task.split, task.question, task.gold_answers, {"calls": turns})
+        )
 
 
 def expressions(task: Task) -> list[str]:

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from agentrecipes.components import Component, PartOf, component
-from agentrecipes.datasets.protocol import Dataset
+from agentrecipes.components import PartOf, component
 from agentrecipes.environments.context import Context, context_problems, wandering
 from agentrecipes.environments.halting import Halting, halting_problems, patient
+from agentrecipes.environments.posed import Posed
 from agentrecipes.environments.prompt import QUESTION, Text, options, prompt_problems, told_answers
 from agentrecipes.environments.protocol import Agent, OnInvalid, Outcome
 from agentrecipes.environments.renaming import Renaming
@@ -27,14 +27,13 @@ NOTHING_FOUND = "Nothing was found."
 
 
 @component("environment")
-class Search(Component):
+class Search(Posed):
     """RAG-R1's and Search-R1's setting: the policy searches until it answers.
 
     Training tasks of a dataset with interchangeable names are posed under a permutation of them
     that is drawn from the seed; dev and test tasks are posed as they are.
     """
 
-    dataset: Annotated[Any, PartOf("dataset")]
     retriever: Annotated[Any, PartOf("retriever"), Field(validate_default=True)] = "bm25"
     protocol: Annotated[Any, PartOf("protocol"), Field(validate_default=True)] = "search_tags"
     max_turns: Annotated[int, Field(ge=1)] = 5
@@ -72,18 +71,9 @@ class Search(Component):
         return self._dataset.symbols
 
     @property
-    def metrics(self) -> tuple[str, ...]:
-        """The rewards that measure the dataset."""
-        return self._dataset.metrics
-
-    @property
     def queries_per_turn(self) -> int:
         """Most queries that the protocol takes in one turn."""
         return int(getattr(self.protocol, "queries_per_turn", 1))
-
-    def tasks(self, split: str) -> Sequence[Task]:
-        """The dataset's tasks of a split."""
-        return self._dataset.tasks(split)
 
     def open(self, task: Task, seed: int) -> SearchEpisode:
         """`task` posed under the names of `seed`."""
@@ -130,11 +120,6 @@ class Search(Component):
         """Searches and answers with words of the question and of what it was shown."""
         random = Random(derive(seed, "random", task.id))
         return wandering(self, guesser(task, self.symbols, random), random)
-
-    @property
-    def _dataset(self) -> Dataset:
-        dataset: Dataset = self.dataset
-        return dataset
 
     def _searcher(self, split: str) -> Searcher:
         retriever: Retriever = self.retriever

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -13,9 +12,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from agentrecipes.components import Component, PartOf, component
-from agentrecipes.datasets.protocol import Dataset
+from agentrecipes.components import PartOf, component
 from agentrecipes.environments import acting, story
+from agentrecipes.environments.posed import Posed
 from agentrecipes.environments.prompt import Text
 from agentrecipes.environments.protocol import Agent, OnInvalid, Outcome
 from agentrecipes.errors import MissingExtra, TaskFailed
@@ -28,7 +27,7 @@ BLIND = ("look", "inventory", "go north", "go east", "go south", "go west")
 
 
 @component("environment")
-class Textworld(Component):
+class Textworld(Posed):
     """One game an episode; each turn says one command (or several, where the protocol can).
 
     The answer of an episode is ``won``, or ``lost``; neither can be claimed: whoever answers gives
@@ -54,20 +53,6 @@ class Textworld(Component):
             MissingExtra: it is not installed.
         """
         _library()
-
-    @property
-    def symbols(self) -> frozenset[str]:
-        """None: the games stay as they are."""
-        return frozenset()
-
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        """The rewards that measure the dataset."""
-        return self._dataset.metrics
-
-    def tasks(self, split: str) -> Sequence[Task]:
-        """The games of a split."""
-        return self._dataset.tasks(split)
 
     def open(self, task: Task, seed: int) -> GameEpisode:
         """The game from its beginning; a game has no chance in it.
@@ -112,11 +97,6 @@ class Textworld(Component):
             lines.append(COMMANDS + ", ".join(state.admissible_commands))
         return "\n".join(lines)
 
-    @property
-    def _dataset(self) -> Dataset:
-        dataset: Dataset = self.dataset
-        return dataset
-
 
 @dataclass(slots=True)
 class Game:
@@ -129,6 +109,11 @@ class Game:
     def over(self) -> bool:
         """Whether nothing more can be said."""
         return bool(self.state.won or self.state.lost)
+
+    @property
+    def won(self) -> bool:
+        """Whether it ended as it should."""
+        return bool(self.state.won)
 
     @property
     def points(self) -> float:
@@ -155,33 +140,20 @@ class GameEpisode:
         Raises:
             TaskFailed: the interpreter failed, or took too long.
         """
-        if action.answer is not None:
-            return Outcome(done=True, answer=acting.given_up(action.answer))
-        before = self.game.points
-        results = [await self._result(call) for call in action.calls]
-        answer = None
-        if self.game.over:
-            answer = acting.WON if self.game.state.won else "lost"
-        return Outcome(
-            observation=self.world.protocol.render(results),
-            done=self.game.over,
-            answer=answer,
-            reward=self.game.points - before,
-            calls=tuple(result.outcome for result in results),
-        )
+        protocol = self.world.protocol
+        return await acting.acted(action, self.game, protocol, answered=self._result)
 
     async def close(self) -> None:
         """End the interpreter."""
         self.game.interpreter.close()
 
     async def _result(self, call: Call) -> ToolResult:
-        command = acting.command(call)
-        if command is None or self.game.over:
-            why = "the game is over" if self.game.over else acting.NO_COMMAND
-            return ToolResult(call, error=why, outcome="wrong_arguments")
-        refused = story.refused(command)
-        if refused is not None:
-            return ToolResult(call, error=refused, outcome="wrong_arguments")
+        command = acting.command(call, self.game)
+        if isinstance(command, ToolResult):
+            return command
+        wrong = story.refused(command)
+        if wrong is not None:
+            return acting.refused(call, wrong)
         limit = self.world.seconds
         try:
             await asyncio.wait_for(asyncio.to_thread(self.game.say, command), limit)

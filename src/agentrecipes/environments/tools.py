@@ -11,12 +11,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from agentrecipes.components import Component, Fields, PartOf, component
-from agentrecipes.datasets.protocol import Dataset
+from agentrecipes.components import Fields, PartOf, component
 from agentrecipes.environments.callers import drawer, follower
 from agentrecipes.environments.calling import Desk, Limits
 from agentrecipes.environments.context import Context, context_problems, wandering
 from agentrecipes.environments.halting import Halting, halting_problems, patient
+from agentrecipes.environments.posed import Posed
 from agentrecipes.environments.prompt import QUESTION, Text, prompt_problems
 from agentrecipes.environments.protocol import Agent, OnInvalid, Outcome
 from agentrecipes.errors import Problem, RecipeError, TaskFailed
@@ -42,7 +42,7 @@ class CallRewards(Fields):
 
 
 @component("environment")
-class Tools(Component):
+class Tools(Posed):
     """The policy calls tools until it answers: Agent-R1's ToolEnv.
 
     A tool says what happened; that an error, an unknown tool or wrong arguments is an observation
@@ -51,7 +51,6 @@ class Tools(Component):
     https://arxiv.org/abs/2511.14460).
     """
 
-    dataset: Annotated[Any, PartOf("dataset")]
     tools: Annotated[tuple[Annotated[Any, PartOf("tool")], ...], Field(min_length=1)]
     protocol: Annotated[Any, PartOf("protocol"), Field(validate_default=True)] = "hermes"
     max_turns: Annotated[int, Field(ge=1)] = 5
@@ -87,20 +86,6 @@ class Tools(Component):
                 message=f"the protocol can call {only!r} alone, and the tools are {named}",
                 suggestion="Take a protocol for any tool, such as hermes.",
             )
-
-    @property
-    def symbols(self) -> frozenset[str]:
-        """None: tools know nothing of names that were exchanged."""
-        return frozenset()
-
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        """The rewards that measure the dataset."""
-        return self._dataset.metrics
-
-    def tasks(self, split: str) -> Sequence[Task]:
-        """The dataset's tasks of a split."""
-        return self._dataset.tasks(split)
 
     def open(self, task: Task, seed: int) -> ToolsEpisode:
         """`task` as it is; nothing in it is drawn. Tools that remember begin anew.
@@ -145,11 +130,6 @@ class Tools(Component):
         schemas = list(self._schemas)
         random = Random(derive(seed, "random", task.id))
         return wandering(self, drawer(task, schemas, random), random)
-
-    @property
-    def _dataset(self) -> Dataset:
-        dataset: Dataset = self.dataset
-        return dataset
 
     @property
     def _schemas(self) -> Sequence[Mapping[str, Any]]:

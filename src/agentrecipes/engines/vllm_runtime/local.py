@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentrecipes.engines.protocol import Request, Sample
 from agentrecipes.engines.vllm_runtime import setup
-from agentrecipes.engines.vllm_runtime.turns import Drawn, Turns
+from agentrecipes.engines.vllm_runtime.turns import Drawn, Turns, gathered
 from agentrecipes.errors import EngineError
 
 if TYPE_CHECKING:
@@ -57,12 +57,7 @@ class LocalEngine:
         Raises:
             EngineError: a request is empty or too long, or vLLM failed.
         """
-        waiting = self.submit(requests)
-        try:
-            return list(await asyncio.gather(*waiting))
-        finally:
-            for each in waiting:
-                each.cancel()
+        return await gathered(self.submit(requests))
 
     def submit(self, requests: Sequence[Request]) -> list[asyncio.Future[Sample]]:
         """A future by request, of the running event loop; cancelling it ends its sampling.

@@ -18,7 +18,7 @@ import httpx
 from agentrecipes.engines.protocol import Request, Sample
 from agentrecipes.engines.vllm_runtime import process, setup, shares
 from agentrecipes.engines.vllm_runtime.process import ServerProcess
-from agentrecipes.engines.vllm_runtime.turns import Drawn, Turns
+from agentrecipes.engines.vllm_runtime.turns import Drawn, Turns, gathered
 from agentrecipes.engines.vllm_runtime.worker import model_facts
 from agentrecipes.errors import EngineError
 from agentrecipes.numerics.streams import derive
@@ -78,12 +78,7 @@ class RemoteEngine:
         Raises:
             EngineError: a request is empty or too long, or no server answers.
         """
-        waiting = self.submit(requests)
-        try:
-            return list(await asyncio.gather(*waiting))
-        finally:
-            for each in waiting:
-                each.cancel()
+        return await gathered(self.submit(requests))
 
     def submit(self, requests: Sequence[Request]) -> list[asyncio.Future[Sample]]:
         """A future by request, of the running event loop; cancelling it ends its sampling.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -116,3 +117,12 @@ class Turns:
         if ends:
             return ends[0] + 1, "eos"
         return len(ids), "length"
+
+
+async def gathered(waiting: Sequence[asyncio.Future[Sample]]) -> list[Sample]:
+    """All samples in their order; where one fails, or nobody waits any more, the others end."""
+    try:
+        return list(await asyncio.gather(*waiting))
+    finally:
+        for each in waiting:
+            each.cancel()
