@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import subprocess
@@ -22,7 +23,14 @@ Points = list[tuple[int, list[float]]]
 
 
 def run(words: Sequence[str], folder: Path | None = None) -> dict[str, Any]:
-    """The summary of ``agentrecipes run``, with its command; in `folder`, or in none that stays."""
+    """The summary of ``agentrecipes run``, with its command; in `folder`, or in none that stays.
+
+    Without a folder, what the same sources made of the same words is not made again: a benchmark
+    that was killed goes on where it was. Remove `.bench/runs` to begin anew.
+    """
+    known = folder is None and ROOT / ".bench" / "runs" / f"{_key(words)}.json"
+    if known and known.exists():
+        return dict(json.loads(known.read_text()))
     with tempfile.TemporaryDirectory() as temporary:
         place = folder or Path(temporary) / "run"
         program = [str(Path(sys.executable).parent / "agentrecipes"), "run", *words, "--json"]
@@ -32,7 +40,21 @@ def run(words: Sequence[str], folder: Path | None = None) -> dict[str, Any]:
     if not done.stdout:
         raise SystemExit(f"{command} failed:\n{done.stderr[-2000:]}")
     summary = json.loads(done.stdout)
-    return {"command": command, **{key: summary[key] for key in KEPT}}
+    made = {"command": command, **{key: summary[key] for key in KEPT}}
+    if known and made["status"] == "finished":
+        known.parent.mkdir(parents=True, exist_ok=True)
+        known.write_text(json.dumps(made))
+    return made
+
+
+def _key(words: Sequence[str]) -> str:
+    """Of a run: its words, and all that they are run with."""
+    found = hashlib.sha256(json.dumps([sys.prefix, *words]).encode())
+    for folder in ("src", "recipes", "bench/parts"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.is_file() and path.suffix != ".pyc":
+                found.update(path.read_bytes())
+    return found.hexdigest()[:16]
 
 
 def rows(made: dict[str, Any], split: str, mode: str) -> list[dict[str, Any]]:

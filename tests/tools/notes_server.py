@@ -42,4 +42,7 @@ def die() -> str:
 if __name__ == "__main__":
     with Path(sys.argv[1]).open("a", encoding="utf-8") as pids:
         pids.write(f"{os.getpid()}\n")
-    server.run()
+    if sys.argv[2:]:
+        server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[2]))
+    else:
+        server.run()

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import socket
+import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -147,3 +152,44 @@ def test_a_tool_that_changed_is_not_called_and_its_server_ends_without_a_fight(f
 
     assert "describes the tool differently now" in run(ask()).error
     assert alive(folder) == []
+
+
+@pytest.fixture
+def web(folder, monkeypatch) -> Iterator[subprocess.Popen[bytes]]:
+    """The server over HTTP on a port of this machine, declared as ``web``."""
+    with socket.socket() as door:
+        door.bind(("127.0.0.1", 0))
+        port = door.getsockname()[1]
+    words = [sys.executable, str(SERVER), str(folder / "web_pids"), str(port)]
+    with subprocess.Popen(words, stderr=subprocess.DEVNULL) as process:
+        try:
+            _await_door(port)
+            path = folder / "web.json"
+            url = {"url": f"http://127.0.0.1:{port}/mcp", "headers": {"Authorization": "Bearer k"}}
+            path.write_text(json.dumps({"mcpServers": {"web": url}}))
+            monkeypatch.setenv("AGENTRECIPES_MCP", str(path))
+            yield process
+        finally:
+            process.kill()
+
+
+def _await_door(port: int) -> None:
+    for _ in range(300):
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1.0):
+            return
+        time.sleep(0.1)
+    raise AssertionError("the server does not listen")
+
+
+def test_a_server_over_http_is_used_in_an_episode_and_goes_on_after_it(web):
+    own = environment(tools=["calculator", {"name": "mcp", "server": "web"}])
+    asked = (call("write", note="a"), call("fail", why="no ink"), "<answer> 5 </answer>")
+    done = play(own, own.tasks("dev")[0], agent=texts(asked))
+    assert [name for turn in done.outcomes for name in turn] == ["result", "error"]
+    assert done.view.observations[0].startswith("<tool_response>\n1\n")
+    assert (done.stop, web.poll()) == (Stop.ANSWERED, None)
+    again = play(own, own.tasks("dev")[0], agent=texts((call("write", note="b"), call("die"))))
+    assert again.view.observations[0].startswith("<tool_response>\n2\n")  # it is one server
+    assert again.stop is Stop.TOOL_ERROR
+    assert again.error.startswith("the MCP server 'web' is gone")
+    assert web.wait(timeout=10.0) == 3

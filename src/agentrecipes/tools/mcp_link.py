@@ -171,9 +171,14 @@ class Link:
     async def _connected(self, stack: AsyncExitStack) -> tuple[Any, Any]:
         declared = self._declared
         if "url" in declared:
+            import httpx2
             from mcp.client.streamable_http import streamable_http_client
 
-            return await stack.enter_async_context(streamable_http_client(declared["url"]))
+            waits = httpx2.Timeout(30.0, read=300.0)  # a call's own limit is the environment's
+            made = httpx2.AsyncClient(headers=declared.get("headers"), timeout=waits)
+            client = await stack.enter_async_context(made)
+            connecting = streamable_http_client(declared["url"], http_client=client)
+            return await stack.enter_async_context(connecting)
         from mcp import StdioServerParameters
         from mcp.client.stdio import stdio_client
 

@@ -14,7 +14,7 @@ FILE = "mcp.json"
 
 
 def declared() -> Mapping[str, str]:
-    """Servers by name, each as JSON: a ``command`` with ``args``, ``env``, ``cwd``, or a ``url``.
+    """Servers by name, as JSON: ``command``, ``args``, ``env``, ``cwd``; or ``url``, ``headers``.
 
     Nothing where there is no file.
 
