@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -166,3 +168,18 @@ def test_a_puzzle_counts_by_its_own_scorer():
     reward = build("reward", "reasoning_gym")
     assert reward.score(play(environment, task).view) == 1.0
     assert all((reward.score(view) or 0.0) < 0.2 for view in views)
+
+
+def test_a_game_that_is_made_with_the_recipe_s_command_is_won_by_its_walkthrough(tmp_path):
+    game = tmp_path / "dev" / "w2o3q4_seed5.z8"
+    sizes = {"--world-size": 2, "--nb-objects": 3, "--quest-length": 4, "--seed": 5}
+    words = [str(word) for pair in sizes.items() for word in pair]
+    maker = Path(sys.executable).with_name("tw-make")
+    subprocess.run(
+        [maker, "custom", *words, "--output", game], check=True, capture_output=True, timeout=300
+    )
+    world = textworld(dataset={"name": "games", "path": str(tmp_path)}, max_turns=12)
+    [task] = world.tasks("dev")
+    assert (task.id, task.data["type"]) == ("dev/w2o3q4_seed5", "w2o3q4")
+    assert list(world.tasks("train")) == []
+    assert play_by_the_rules(world, task, agent=world.oracle).view.answer == "won"
