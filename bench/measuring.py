@@ -16,6 +16,7 @@ from typing import Any
 
 from beside_trl import LARGE, SIZES, SMALL, TRL, Shape
 
+PRECISIONS = ("fp32", "fast", "bf16")
 QUIET = 1.5  # load average before the start, above which nothing is reported
 
 
@@ -203,7 +204,9 @@ def key(found: dict[str, Any]) -> tuple[Any, ...]:
     """What tells a row from the others of its comparison, in the order of a table."""
     shape = tuple(found[name] for name in ("group", "prompt", "completion", "prompts"))
     way = str(found.get("head") or found.get("path"))
-    return (found["threads"], list(SIZES).index(found["model"]), shape[0] == 1, *shape, way)
+    precision = PRECISIONS.index(found.get("precision", "fp32"))
+    size = (list(SIZES).index(found["model"]), shape[0] == 1, *shape)
+    return (found["threads"], precision, *size, way)
 
 
 def table(rows: Sequence[dict[str, Any]], extra: Sequence[str]) -> str:
@@ -214,7 +217,7 @@ def table(rows: Sequence[dict[str, Any]], extra: Sequence[str]) -> str:
         wide = "" if each["low"] is None else "{low:.2f} to {high:.2f}".format(**each)
         size = "{prompt}, {completion}, {group}, {prompts}".format(**each)
         figures = ["{ours_seconds:.3f}", "{trl_seconds:.3f}", "{ratio:.2f}"]
-        more = [shown(name, each[name]) for name in extra]
+        more = [shown(name, each.get(name, "")) for name in extra]
         told = [str(each["threads"]), each["model"], size]
         lines.append([*told, *(f.format(**each) for f in figures), wide, *more])
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -3,6 +3,7 @@
     python bench/trainer_vs_trl.py            # all shapes; the first call installs TRL beside us
     python bench/trainer_vs_trl.py --quick    # the small shapes, in minutes
     python bench/trainer_vs_trl.py --json
+    python bench/trainer_vs_trl.py --precision bf16   # or fast: float32 as the library likes it
 
 An update is: zero gradients, forward, backward, clip at 1, AdamW. The loss is DAPO's, on policy.
 Ours is charged with packing, TRL's not with padding. Gradients are compared before the first step.
@@ -23,8 +24,20 @@ from pathlib import Path
 from typing import Any
 
 from beside_trl import Attempts, Shape, attempts, gradient_gap, inside, network
-from measuring import arguments, clock, interleaved, row
+from measuring import PRECISIONS, arguments, clock, interleaved, row
 from measuring import main as measure
+
+
+def computed(loss: Callable[[], Any], precision: str) -> Callable[[], Any]:
+    """The loss, with its matrix products in `precision`."""
+    import torch
+
+    def lower() -> Any:
+        with torch.autocast("cpu", torch.bfloat16):
+            return loss()
+
+    torch.set_float32_matmul_precision("medium" if precision == "fast" else "highest")
+    return lower if precision == "bf16" else loss
 
 
 def update(model: Any, loss: Callable[[], Any]) -> Callable[[], Any]:
@@ -151,31 +164,34 @@ def sides(shape: Shape, folder: str) -> dict[str, tuple[Any, Callable[[], Any]]]
 def measured(shape: Shape, words: argparse.Namespace) -> list[dict[str, Any]]:
     """A row for each way of TRL's."""
     with tempfile.TemporaryDirectory() as folder:
-        made = sides(shape, folder)
+        made = {
+            name: (model, computed(loss, words.precision))
+            for name, (model, loss) in sides(shape, folder).items()
+        }
         for _, loss in made.values():
             loss().backward()
         gaps = {name: gradient_gap(made["ours"][0], model) for name, (model, _) in made.items()}
         updates = {name: update(*side) for name, side in made.items()}
         taken = interleaved(updates, repeats=words.repeats, clock=clock(words))
-    peaks = {name: peak(shape, name, words.threads) for name in made}
+    peaks = {name: peak(shape, name, words) for name in made}
     rows = []
     for head in ("every", "scored"):
-        more = {"gradient_gap": gaps[head]}
+        more: dict[str, Any] = {"precision": words.precision, "gradient_gap": gaps[head]}
         more |= {"ours_peak_bytes": peaks["ours"], "trl_peak_bytes": peaks[head]}
         more["memory_ratio"] = peaks[head] / max(peaks["ours"], 1)
         rows.append(row(shape, taken, head, head=head, **more))
     return rows
 
 
-def peak(shape: Shape, side: str, threads: int) -> int:
+def peak(shape: Shape, side: str, asked: argparse.Namespace) -> int:
     """Bytes that one side's updates add to its process, in a process of its own."""
     words = [sys.executable, __file__, "--peak", side, json.dumps(asdict(shape))]
-    words += ["--threads", str(threads)]
+    words += ["--threads", str(asked.threads), "--precision", asked.precision]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     return int(done.stdout.split()[-1])
 
 
-def print_peak(side: str, shape: Shape) -> None:
+def print_peak(side: str, shape: Shape, precision: str) -> None:
     """The process of `peak`: two updates, the first of which makes the optimizer's state."""
     with tempfile.TemporaryDirectory() as folder:
         recorded, model = attempts(shape), network(shape.model)
@@ -183,7 +199,7 @@ def print_peak(side: str, shape: Shape) -> None:
             loss = ours(model, recorded)
         else:
             loss = trls(model, recorded, compact=side == "scored", folder=folder)
-        step = update(model, loss)
+        step = update(model, computed(loss, precision))
         Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
         before = resident("VmRSS")
         step()
@@ -202,14 +218,15 @@ def main() -> None:
     import torch
 
     parser = arguments(__doc__.splitlines()[0])
+    parser.add_argument("--precision", choices=PRECISIONS, default="fp32", help="of both sides")
     parser.add_argument("--peak", nargs=2, help=argparse.SUPPRESS)
     words = parser.parse_args()
     if words.peak:
         torch.set_num_threads(words.threads)
-        print_peak(words.peak[0], Shape(**json.loads(words.peak[1])))
+        print_peak(words.peak[0], Shape(**json.loads(words.peak[1])), words.precision)
         return
-    extra = ("head", "gradient_gap", "ours_peak_bytes", "trl_peak_bytes", "memory_ratio")
-    measure(words, measured, extra)
+    extra = ("precision", "head", "gradient_gap")
+    measure(words, measured, (*extra, "ours_peak_bytes", "trl_peak_bytes", "memory_ratio"))
 
 
 if __name__ == "__main__":

@@ -64,3 +64,13 @@ def test_listing_and_querying_import_nothing_heavy(tmp_path):
     command = [sys.executable, "-c", code, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_ten_thousand_runs_are_listed_each_once(tmp_path):
+    count = 10_000
+    summary = json.dumps({"status": "finished", "evaluations": [{"metric": "m", "value": 0.5}]})
+    for number in range(count):
+        folder(tmp_path, f"r{number:05d}", age=number, summary=summary)
+    found = runs(tmp_path)
+    assert [run["run"] for run in found] == [f"r{number:05d}" for number in range(count)]
+    assert {(run["status"], run["value"]) for run in found} == {("finished", 0.5)}
