@@ -23,13 +23,13 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from beside_trl import inside, network, tokenizer
-from measuring import arguments, ratio, report, wait_for_quiet
+from measuring import arguments, command, machine, put, ratio, report, wait_for_quiet
 
 LIMIT_SECONDS = 300.0
 RECIPE: dict[str, Any] = {
@@ -176,8 +176,8 @@ def accepted(folder: Path, local: Mapping[str, Any]) -> None:
     Raises:
         SystemExit: a side does not accept its valid file.
     """
-    for side, command in commands(folder, None, local).items():
-        answer = asked(command, "[Ee]rror: ")
+    for side, words in commands(folder, None, local).items():
+        answer = asked(words, "[Ee]rror: ")
         if answer.code:
             raise SystemExit(f"{side} refuses the valid file: {answer.line}")
 
@@ -223,6 +223,18 @@ def told(row: dict[str, Any]) -> str:
     return f"{figures}\n  {row['ours_message']}\n  {row['trl_message']}"
 
 
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The rows as a Markdown table, with what each side says."""
+    lines = [["mistake", "ours s", "TRL s", "ratio", "95 %"], ["---"] * 5]
+    for row in rows:
+        seconds = [row["ours_seconds"], row["trl_seconds"]]
+        figures = ["not caught" if each is None else f"{each:.2f}" for each in seconds]
+        wide = "" if row["low"] is None else f"{row['low']:.1f} to {row['high']:.1f}"
+        times = "" if row["ratio"] is None else f"{row['ratio']:.1f}"
+        lines.append([row["mistake"], *figures, times, wide])
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
 def measurements(repeats: int) -> Iterator[dict[str, Any]]:
     """A row for each mistake."""
     with tempfile.TemporaryDirectory() as name:
@@ -238,7 +250,12 @@ def main() -> None:
     words = arguments(__doc__.splitlines()[0], shapes=False).parse_args()
     wait_for_quiet(force=words.force)
     repeats = min(words.repeats, 2) if words.quick else words.repeats
-    report(measurements(repeats), told, as_json=words.json)
+    rows = report(measurements(repeats), told, as_json=words.json)
+    if words.write:
+        put(words.write, "check_vs_trl", table(rows))
+        found = {"command": command("check_vs_trl"), "machine": machine(), "rows": rows}
+        kept = words.write.parent / "results" / "check_vs_trl.json"
+        kept.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

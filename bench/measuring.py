@@ -71,6 +71,7 @@ def arguments(title: str, *, shapes: bool = True) -> argparse.ArgumentParser:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--force", action="store_true", help="measure beside other work")
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--write", type=Path, help="put the table into this page, JSON beside")
     if shapes:
         parser.add_argument("--threads", type=int, default=1)
         parser.add_argument("--model", choices=tuple(SIZES), action="append")
@@ -78,7 +79,6 @@ def arguments(title: str, *, shapes: bool = True) -> argparse.ArgumentParser:
         parser.add_argument(
             "--cpu", action="store_true", help="seconds of this process, as beside other work"
         )
-        parser.add_argument("--write", type=Path, help="put the table into this page, JSON beside")
     return parser
 
 
@@ -177,7 +177,7 @@ def write(page: Path, name: str, rows: Sequence[dict[str, Any]], extra: Sequence
     Raises:
         SystemExit: the page has no marks that say where.
     """
-    made = " ".join(["python", f"bench/{name}.py", *sys.argv[1:]])
+    made = command(name)
     results = page.parent / "results" / f"{name}.json"
     kept = json.loads(results.read_text())["rows"] if results.exists() else []
     kept = {key(each): each for each in kept}
@@ -185,6 +185,11 @@ def write(page: Path, name: str, rows: Sequence[dict[str, Any]], extra: Sequence
     every = [kept[which] for which in sorted(kept)]
     put(page, name, table(every, extra))
     results.write_text(json.dumps({"rows": every}, indent=1) + "\n")
+
+
+def command(name: str) -> str:
+    """How this comparison was called."""
+    return " ".join(["python", f"bench/{name}.py", *sys.argv[1:]])
 
 
 def put(page: Path, name: str, made: str) -> None:
