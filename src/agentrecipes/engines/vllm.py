@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from agentrecipes.components import Component, component
+from agentrecipes.components import component
 from agentrecipes.engines.vllm_runtime import setup
+from agentrecipes.engines.vllm_runtime.fields import VllmFields
 from agentrecipes.errors import Problem
 
 if TYPE_CHECKING:
@@ -18,45 +19,24 @@ if TYPE_CHECKING:
 
 
 @component("engine")
-class Vllm(Component):
+class Vllm(VllmFields):
     """vLLM in this process, with weights of its own that follow the trainer's.
 
     A draw is a function of the request, as with `native`: it depends neither on the batch nor on
     timing, rounding apart. Kwon et al. 2023, https://arxiv.org/abs/2309.06180.
     """
 
-    order: ClassVar[Literal["fixed", "ready"]] = "ready"
-
-    dtype: Literal["fp32", "bf16"] | None = None  # of the engine's weights; null: the model's
-    context: Annotated[int, Field(ge=2)] | None = (
-        None  # most tokens of a prompt and its answer; null: the model's positions
-    )
-    sequences: Annotated[int, Field(ge=1)] = 256  # most turns that are sampled at once
-    cache_gib: Annotated[float, Field(gt=0.0)] | None = (
-        None  # memory for keys and values; null: a quarter GiB on a CPU, `memory` on a GPU
-    )
     memory: Annotated[float, Field(gt=0.0, le=1.0)] = 0.4  # share of a GPU that is the engine's
     sleep: bool = True  # on a GPU: give its memory back while the trainer trains
-    eager: bool | None = None  # no compiled graphs; null: on a CPU
-    max_gap: Annotated[float, Field(gt=0.0)] | None = (
-        None  # nats that a token's log-probability may differ from the trainer's before the run
-        # stops; null: 0.01 in fp32, 2 in bf16
-    )
 
     def rules(self, stage: Any) -> Iterable[Problem]:
         """One process, and a context that holds a trajectory."""
-        trainer, tokens = stage.trainer, stage.rollout.tokens
+        trainer = stage.trainer
         if trainer.devices * trainer.nodes > 1:
             found = f"vllm samples in one process, and {trainer.devices * trainer.nodes} train"
             hint = "Write `engine: vllm_server`: it has processes of its own."
             yield Problem("contradiction", "", found, hint)
-        if self.context is not None and self.context < tokens:
-            found = f"a trajectory may have {tokens} tokens, and the engine's context is shorter"
-            yield Problem("contradiction", "context", found, f"Write at least {tokens}.")
-
-    def bound(self, *, fp32: bool) -> float | None:
-        """Most nats between a token's log-probability here and in the trainer."""
-        return setup.bound(self, fp32=fp32)
+        yield from super().rules(stage)
 
     def require(self) -> None:
         """Nothing, if a tested vLLM is installed.

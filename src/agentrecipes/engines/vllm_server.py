@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, model_validator
 
-from agentrecipes.components import Component, component
+from agentrecipes.components import component
 from agentrecipes.engines.vllm_runtime import setup
+from agentrecipes.engines.vllm_runtime.fields import VllmFields
 from agentrecipes.errors import Problem
 
 if TYPE_CHECKING:
@@ -20,14 +21,12 @@ Port = Annotated[int, Field(ge=1, le=65535)]
 
 
 @component("engine")
-class VllmServer(Component):
+class VllmServer(VllmFields):
     """vLLM servers that are started for the run, or that are there already.
 
     A draw is a function of the request, as with `native`, so that it does not matter which server
     answers. Weights go to them as a file. Kwon et al. 2023, https://arxiv.org/abs/2309.06180.
     """
-
-    order: ClassVar[Literal["fixed", "ready"]] = "ready"
 
     urls: tuple[
         Annotated[str, Field(pattern=r"^https?://")], ...
@@ -39,22 +38,9 @@ class VllmServer(Component):
     folder: str | None = (
         None  # where weights are handed over, seen by trainer and servers; null: a temporary one
     )
-    dtype: Literal["fp32", "bf16"] | None = None  # of the engine's weights; null: the model's
-    context: Annotated[int, Field(ge=2)] | None = (
-        None  # most tokens of a prompt and its answer; null: the model's positions
-    )
-    sequences: Annotated[int, Field(ge=1)] = 256  # most turns that a server samples at once
-    cache_gib: Annotated[float, Field(gt=0.0)] | None = (
-        None  # memory for keys and values; null: a quarter GiB on a CPU, `memory` on a GPU
-    )
     memory: Annotated[float, Field(gt=0.0, le=1.0)] = 0.9  # share of a GPU that is the engine's
     sleep: bool = False  # on GPUs that the trainer uses too: give them back while it trains
-    eager: bool | None = None  # no compiled graphs; null: on a CPU
     start_seconds: Annotated[float, Field(gt=0.0)] = 900.0  # longest wait for a server to start
-    max_gap: Annotated[float, Field(gt=0.0)] | None = (
-        None  # nats that a token's log-probability may differ from the trainer's before the run
-        # stops; null: 0.01 in fp32, 2 in bf16
-    )
 
     @model_validator(mode="after")
     def _one_or_the_other(self) -> VllmServer:
@@ -66,18 +52,12 @@ class VllmServer(Component):
 
     def rules(self, stage: Any) -> Iterable[Problem]:
         """A context that holds a trajectory; a server of its own for each sleeping device."""
-        tokens, devices = stage.rollout.tokens, stage.trainer.devices
+        devices = stage.trainer.devices
         if self.sleep and len(self.devices or ((),)) < devices:
             found = f"sleep: one of {devices} devices would put a server to sleep that others ask"
             hint = f"Write {devices} entries in `devices`, or `sleep: false`."
             yield Problem("contradiction", "sleep", found, hint)
-        if self.context is not None and self.context < tokens:
-            found = f"a trajectory may have {tokens} tokens, and the engine's context is shorter"
-            yield Problem("contradiction", "context", found, f"Write at least {tokens}.")
-
-    def bound(self, *, fp32: bool) -> float | None:
-        """Most nats between a token's log-probability here and in the trainer."""
-        return setup.bound(self, fp32=fp32)
+        yield from super().rules(stage)
 
     def require(self) -> None:
         """Nothing, if a tested vLLM is installed, or the servers are there.

@@ -62,11 +62,6 @@ def require_version(found: str | None) -> None:
         )
 
 
-def bound(part: Vllm | VllmServer, *, fp32: bool) -> float:
-    """Most nats between its log-probabilities and a trainer's, who computes in float32 or not."""
-    return part.max_gap or (EXACT_NATS if fp32 and part.dtype != "bf16" else ROUNDED_NATS)
-
-
 def installed() -> str | None:
     """The version of vLLM, under either name, or None."""
     for package in PACKAGES:
