@@ -32,6 +32,14 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "15M, full": {"model": MIDDLE, "algorithm": GRPO},
     "15M, groups of 16": {"model": MIDDLE, "algorithm": GRPO, "group": 16, "batch": 4096},
     "15M, LoRA": {"model": MIDDLE, "algorithm": GRPO, "lora": True},
+    "2M, LoRA": {"model": SMALL, "algorithm": GRPO, "lora": True},
+    "15M, LoRA, groups of 16": {
+        "model": MIDDLE,
+        "algorithm": GRPO,
+        "group": 16,
+        "batch": 4096,
+        "lora": True,
+    },
     "100M, full": {"model": LARGE, "algorithm": GRPO, "batch": 512},
     "100M, value head, reference": {
         "model": LARGE,

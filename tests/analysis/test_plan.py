@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agentrecipes.analysis.plan import machine
 from agentrecipes.analysis.plan.machine import PEAK, REACHED, Device, at_hand, speed_of
-from agentrecipes.analysis.plan.memory import LIBRARIES, Sizes, cached_token, memory
+from agentrecipes.analysis.plan.memory import LIBRARIES, Sizes, cached_token, kept_numbers, memory
 from agentrecipes.analysis.plan.plan import plan, shortage
 from agentrecipes.analysis.plan.shape import Shape, shape_of
 from agentrecipes.analysis.plan.speed import Clock, seconds, tokens
@@ -256,3 +257,13 @@ def test_check_warns_where_there_is_less_than_it_takes(recipe):
     assert (problem.severity, problem.code, problem.path) == ("warning", "memory", "")
     assert "optimizer" in problem.message
     assert shortage(recipe("model={name: hf, path: org/elsewhere}")) is None
+
+
+def test_a_plain_llama_keeps_fewer_numbers_than_its_own_modules_and_only_on_a_cpu(recipe):
+    made = recipe()
+    sizes = Sizes.of(made.stage(0, 0), TOY, made.fields.model)
+    plain = replace(TOY, family="llama")
+    modules = 6 * 96 + 3 * 96 + 2 * 96 + 4 * 160
+    assert kept_numbers(plain, sizes, device="cpu") == 4 * 96 + 2 * 96 + 2 * 96 + 3 * 160
+    assert kept_numbers(plain, sizes, device="gpu") == modules
+    assert kept_numbers(TOY, sizes, device="cpu") == modules

@@ -17,6 +17,7 @@ FLOAT = 4
 MIB, GIB = 2**20, 2**30
 LIBRARIES = {"cpu": 575 * MIB, "gpu": 900 * MIB}  # of a process that has trained nothing yet
 SLACK = {"cpu": 0.65, "gpu": 0.1}  # what the allocator holds beside what comes and goes: measured
+SCATTERED = 1.5  # the same on a CPU among a model's own modules, whose many small blocks part it
 LOGIT_BYTES = GIB  # above this the trainer's output head works in pieces
 SHELF_BYTES = GIB  # keys and values that the native engine keeps for the next turn
 VLLM_CPU_GIB = 0.25  # vLLM's cache on a CPU where the recipe says nothing
@@ -85,14 +86,22 @@ def memory(stage: Stage, shape: Shape, sizes: Sizes, *, device: str) -> Memory:
     """The terms of a stage on one of its devices, ``cpu`` or ``gpu``."""
     return Memory(
         always={"libraries": LIBRARIES[device], **_always(stage, shape, sizes, device=device)},
-        sampling=_with_slack(_sampling(stage, shape, sizes, device=device), device),
-        update=_with_slack(_update(stage, shape, sizes), device),
+        sampling=_with_slack(_sampling(stage, shape, sizes, device=device), SLACK[device]),
+        update=_with_slack(
+            _update(stage, shape, sizes, device=device),
+            SCATTERED if device == "cpu" and not by_hand(shape, sizes, device) else SLACK[device],
+        ),
     )
 
 
-def _with_slack(terms: dict[str, int], device: str) -> dict[str, int]:
+def by_hand(shape: Shape, sizes: Sizes, device: str) -> bool:
+    """Whether `training/llama.py` trains it: a plain Llama on a CPU."""
+    return device == "cpu" and shape.family == "llama" and not sizes.frozen_base
+
+
+def _with_slack(terms: dict[str, int], slack: float) -> dict[str, int]:
     """The terms, and what the allocator keeps between blocks that were freed in another order."""
-    return {**terms, "allocator's slack": int(SLACK[device] * sum(terms.values()))}
+    return {**terms, "allocator's slack": int(slack * sum(terms.values()))}
 
 
 def _always(stage: Stage, shape: Shape, sizes: Sizes, *, device: str) -> dict[str, int]:
@@ -170,11 +179,22 @@ def micro_batch(stage: Stage) -> tuple[int, int]:
     return tokens, tokens
 
 
-def _update(stage: Stage, shape: Shape, sizes: Sizes) -> dict[str, int]:
+def kept_numbers(shape: Shape, sizes: Sizes, *, device: str) -> int:
+    """Numbers that a layer keeps of each token for the backward pass.
+
+    By hand: both norms' inputs and outputs; turned queries and keys, values, and what attention
+    made of them; gate, up, and their product.
+    """
+    if by_hand(shape, sizes, device):
+        return 4 * shape.width + 2 * shape.queries + 2 * shape.keys + 3 * shape.mlp
+    norms = 4 if sizes.frozen_base else 6
+    return norms * shape.width + 3 * shape.queries + 2 * shape.keys + 4 * shape.mlp
+
+
+def _update(stage: Stage, shape: Shape, sizes: Sizes, *, device: str) -> dict[str, int]:
     """On top, while an update goes forward and back."""
     tokens, scored = micro_batch(stage)
-    norms = 4 if sizes.frozen_base else 6
-    kept = norms * shape.width + 3 * shape.queries + 2 * shape.keys + 4 * shape.mlp  # a layer
+    kept = kept_numbers(shape, sizes, device=device)
     passing = 2 * shape.mlp + 4 * shape.width  # gradients of the layer that is at work
     row = shape.vocabulary * FLOAT * (5 if stage.algorithm.needs.entropy else 3)
     pieces = LOGIT_BYTES if scored * shape.vocabulary * FLOAT * 3 > LOGIT_BYTES else scored * row

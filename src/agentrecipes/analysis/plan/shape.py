@@ -29,6 +29,7 @@ class Shape:
     kv_heads: int
     head: int  # width of a head
     tied: bool  # the output head is the embeddings
+    family: str = ""  # of its config.json: llama, qwen2, ...
     stored: int | None = None  # parameters in the headers of its files, where these are at hand
 
     @property
@@ -99,6 +100,7 @@ def _tiny(model: Any) -> Shape:
         kv_heads=model.heads,
         head=32,
         tied=False,
+        family="llama",
     )
 
 
@@ -138,6 +140,7 @@ def _from_config(folder: Path) -> Shape:
             kv_heads=int(data.get("num_key_value_heads") or heads),
             head=int(data.get("head_dim") or width // heads),
             tied=bool(data.get("tie_word_embeddings", False)),
+            family=str(data.get("model_type", "")),
             stored=_stored(folder),
         )
     except (KeyError, TypeError, ValueError) as error:
