@@ -232,7 +232,11 @@ def _tasks(name: str, about: str, *, split: str, count: int) -> tuple[Task, ...]
 @lru_cache(maxsize=64)
 def _plan(name: str, options: tuple[tuple[str, Any], ...]) -> Mapping[int, int]:
     """The best action of each state of a tabular world."""
-    return planned(_library().make(name, **dict(options)).unwrapped.P)
+    world = Gymnasium(id=name, options=dict(options), show="observation").made()
+    try:
+        return planned(world.unwrapped.P)
+    finally:
+        world.close()
 
 
 def _followed(plan: Mapping[int, int], world: Any, seen: Any) -> Iterator[int]:
