@@ -3,6 +3,7 @@
     python bench/native_vs_vllm.py            # the shape of SmolLM2-135M with random weights
     python bench/native_vs_vllm.py --model models_local/HuggingFaceTB/SmolLM2-135M-Instruct
     python bench/native_vs_vllm.py --python ~/with-vllm/bin/python --json
+    python bench/native_vs_vllm.py --precision fp32    # bf16 takes hours on a CPU without its units
 
 Prompts of 40 token ids, no two alike, 32 new tokens each, temperature 1, one thread; nothing ends a
 turn before that. Each engine is measured in a process of its own, which takes every batch size
@@ -151,7 +152,7 @@ def random_model(folder: str) -> str:
 def rows(words: argparse.Namespace) -> list[dict[str, Any]]:
     """A row for each precision and batch size."""
     found = []
-    for dtype in DTYPES:
+    for dtype in words.precision:
         own = measured("native", sys.executable, words, dtype)
         theirs = measured("vllm", words.python, words, dtype)
         for count in map(str, BATCHES):
@@ -167,6 +168,7 @@ def main() -> None:
     parser.add_argument("--model", default="", help="a folder with a model of 135 M parameters")
     parser.add_argument("--python", default=sys.executable, help="a Python that has vLLM")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--precision", nargs="+", choices=tuple(DTYPES), default=tuple(DTYPES))
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--side", choices=("native", "vllm"), help=argparse.SUPPRESS)
     parser.add_argument("--dtype", choices=tuple(DTYPES), default="fp32", help=argparse.SUPPRESS)
