@@ -32,7 +32,7 @@ Made by `python bench/process_reward.py --seeds 7 0 1`; all runs:
 [process_reward.json](process_reward.json). Questions of two hops in the generated world. The
 outcome of every trajectory is 1, after one look-up or after two; half of the demonstrations stop
 after one. With `{name: progress, of: gold, scope: turn}` beside it, the turn whose observation
-shows the gold answer earns 1 more. *Shown* is the share of 100 sampled trajectories on dev that
+shows the gold answer earns 1 more. *Shown* is the share of 400 sampled trajectories on dev that
 saw the gold answer, before and after 25 iterations of PPO; *answered* is the share that gave an
 answer. (An outcome of 1 for an answer alone is not the same for both behaviours: who looks on
 answers a little less often. With it, and without the process reward, *shown* fell from .34 to .12

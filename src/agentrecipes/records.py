@@ -155,6 +155,7 @@ class Trajectory:
     role: str = "policy"
     seconds: float = 0.0
     error: str = ""  # what failed, where stop is tool_error or engine_error
+    taken_turns: int = 0  # that it took over from another attempt of its group, and went on from
 
     @property
     def policy_tokens(self) -> int:

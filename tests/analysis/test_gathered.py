@@ -114,6 +114,33 @@ def test_a_file_that_was_changed_in_its_place_is_read_anew(store):
     assert query("SELECT value FROM metrics WHERE run = 'r003'", store).rows == ((7.5,),)
 
 
+def test_a_run_that_was_copied_or_renamed_is_called_as_its_folder_is(store):
+    shutil.copytree(store / "r003", store / "r003-copy")
+    (store / "r005").rename(store / "other")
+    found = {name: value for name, _, value in query(ROWS, store).rows}
+    assert (found["r003"], found["r003-copy"], found["other"]) == (3.5, 3.5, 5.5)
+    assert "r005" not in found
+    assert len(found) == gathered.MANY + 1
+
+
+def test_rows_are_copied_under_the_name_of_their_folder(tmp_path):
+    many(tmp_path)
+    (tmp_path / "r005").rename(tmp_path / "s")
+    rows = query("SELECT value FROM metrics WHERE run = 's'", tmp_path).rows
+    assert len(copies(tmp_path)) == 1
+    assert rows == ((5.5,),)
+    assert query("SELECT count(DISTINCT run) FROM metrics", tmp_path).rows == ((gathered.MANY,),)
+
+
+def test_a_copy_of_another_version_is_made_again(store):
+    [index] = (store / gathered.FOLDER).glob("*.json")
+    index.write_text(json.dumps({**json.loads(index.read_text()), "version": 1}))
+    before = copies(store)[0].stat().st_mtime_ns
+    assert query(ROWS, store).rows == expected(*range(gathered.MANY))
+    [copy] = copies(store)
+    assert copy.stat().st_mtime_ns > before
+
+
 def test_runs_that_go_on_or_just_changed_are_not_copied(tmp_path):
     for folder in many(tmp_path)[: gathered.MANY // 2]:
         aged(folder, 1.0)

@@ -37,6 +37,9 @@ WHERE = {
     "m_grpo_sub: .75": f"{SCORED}::m_grpo_of_the_helper",
     "SPEAR, bonus for 5 calls at T / 2: .25": f"{SCORED}::spear_s_bonus_for_five_calls",
     "Atom-Searcher, α .5, .25, 0": f"{SCORED}::atom_searcher_over_the_training",
+    "ARPO, branching at ΔH -1, 0, 1, 3: .3, .5, .7, 1": (
+        "sampling/test_branching.py::the_probability_of_a_branch_is_that_of_arpos_code"
+    ),
     "DAPO, overlong: 0, -.5, -1": f"{SCORED}::dapo_s_punishment_of_length",
     "rStar2, penalty: .75, .5": f"{SCORED}::the_penalty_of_rstar2",
     "SSP, proposer: 0, .75, 1, .75, 0": (

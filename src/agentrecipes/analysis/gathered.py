@@ -1,9 +1,10 @@
 """Which files hold a table of all runs: those of the runs, or a copy of many of them in one.
 
 A question to a thousand files spends its time on opening them. So where more than `MANY` runs are
-over, their files of a table are copied into one, in ``<runs-dir>/.gathered``. Beside each copy an
-index says what went into it, with sizes and times; a copy counts only while all of that is as it
-was. It is a cache: whoever asks makes it where that is needed, and it may be removed at any time.
+over, their files of a table are copied into one, in ``<runs-dir>/.gathered``, under the names of
+their runs' folders. Beside each copy an index says what went into it, with sizes and times; a copy
+counts only while all of that is as it was. It is a cache: whoever asks makes it where that is
+needed, and it may be removed at any time.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FOLDER = ".gathered"
+VERSION = 2  # of what a copy holds
 SETTLED_SECONDS = 60.0  # since a folder's last change; one that changes would spoil its copy
 BATCH_ROWS = 16 * 32_768  # held in memory, and written at once
 GROUP_ROWS = 32_768  # of a row group: a question to one run reads the groups that hold it alone
@@ -118,6 +120,7 @@ def _read(index: Path) -> Copy | None:
         folders = {f"{root}/{folder}": (at, files) for folder, (at, files) in told["made"].items()}
         left = frozenset(f"{root}/{folder}" for folder in told["left"])
         is_whole = not path.is_symlink() and path.stat().st_size == told["bytes"]
+        is_whole = is_whole and told["version"] == VERSION
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return Copy(str(path), folders, left) if is_whole else None
@@ -196,6 +199,7 @@ def _written(root: Path, table: str, sizes: Mapping[str, tuple[int, Sizes]]) -> 
         size = partial.stat().st_size
     made = {folder: each for folder, each in sizes.items() if folder not in left}
     index = {
+        "version": VERSION,
         "bytes": size,
         "made": {names[folder]: each for folder, each in made.items()},
         "left": [names[folder] for folder in left],
@@ -213,11 +217,21 @@ def _tables(
     wanted = schema(table)
     for folder, (_, files) in sizes.items():
         try:
-            yield pa.concat_tables(
+            rows = pa.concat_tables(
                 [wanted.empty_table(), *(_rows(f"{folder}/{name}", wanted) for name, _, _ in files)]
             )
+            yield _called(rows, folder.split("/")[-3])
         except (OSError, ValueError, pa.ArrowException):
             left.append(folder)  # whoever reads it says what is wrong with it
+
+
+def _called(rows: pa.Table, run: str) -> pa.Table:
+    """`rows` under the name of the folder that they lie in."""
+    import pyarrow as pa
+
+    index = rows.schema.get_field_index("run")
+    names = pa.repeat(pa.scalar(run, rows.schema.field(index).type), rows.num_rows)
+    return rows.set_column(index, rows.schema.field(index), names)
 
 
 def _rows(path: str, wanted: pa.Schema) -> pa.Table:

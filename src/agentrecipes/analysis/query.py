@@ -1,7 +1,8 @@
 """One SELECT over all runs: views on their tables, nothing else readable, nothing writable.
 
 The only door to DuckDB. Views: ``runs``, ``recipes`` (one row per dotted path), ``metrics``,
-``evaluations``, ``trajectories``, ``turns``; their columns are in ``tracking/columns.py``.
+``evaluations``, ``trajectories``, ``turns``; their columns are in ``tracking/columns.py``. A run is
+called as its folder is, whatever its rows say: one that was copied or renamed is not two in one.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent / "queries"
 TRIES = 20  # a file can vanish between listing and reading when a stage ends and is compacted
 SELECTS = ("select", "with", "from", "values", "table", "(")
+RUN = "string_split(filename, '/')[-4]"  # of <run>/tables/<table>/<file>: a run is its folder
 COMMENTS = re.compile(r"\s+|--[^\n]*(\n|$)|/\*.*?\*/", re.DOTALL)
 SETTINGS: dict[str, Any] = {
     "autoinstall_known_extensions": "false",
@@ -209,8 +211,15 @@ def _view(table: str, files: Sequence[Path], by_name: bool) -> str:
         empty = ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in columns)
         return f"CREATE OR REPLACE VIEW {table} AS SELECT {empty} WHERE false"
     options = f"union_by_name = {str(by_name).lower()}, hive_partitioning = false"
-    source = f"read_parquet([{_listed(files)}], {options})"
-    return f"CREATE OR REPLACE VIEW {table} AS SELECT * FROM {source}"
+    copies = [path for path in files if path.parent.name == gathered.FOLDER]
+    own = [path for path in files if path.parent.name != gathered.FOLDER]
+    parts = []
+    if copies:
+        parts.append(f"SELECT * FROM read_parquet([{_listed(copies)}], {options})")
+    if own:
+        source = f"read_parquet([{_listed(own)}], {options}, filename = true)"
+        parts.append(f"SELECT * EXCLUDE (filename) REPLACE ({RUN} AS run) FROM {source}")
+    return f"CREATE OR REPLACE VIEW {table} AS {' UNION ALL BY NAME '.join(parts)}"
 
 
 def _listed(files: Sequence[Path]) -> str:

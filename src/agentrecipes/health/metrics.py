@@ -44,6 +44,10 @@ def _shape(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         "rollout/calls_mean": _mean(calls(one) for one in trajectories),
         "rollout/searches_mean": _mean(calls(one, tool="search") for one in trajectories),
     }
+    if any(one.taken_turns for one in trajectories):
+        taken = [turn for one in trajectories for turn in one.turns[: one.taken_turns]]
+        figures["rollout/branched_share"] = _mean(one.taken_turns > 0 for one in trajectories)
+        figures["rollout/taken_share"] = sum(len(turn.action) for turn in taken) / policy
     if turns:
         figures["rollout/valid_share"] = _mean(turn.valid for turn in turns)
     if policy + observed:

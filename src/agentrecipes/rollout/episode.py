@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from agentrecipes.engines.protocol import Request, Sample
 from agentrecipes.environments.context import context_of
@@ -47,6 +48,7 @@ async def play_policy(
         policy_version=run.turns[0].policy_version if run.turns else setting.policy_version,
         seconds=time.perf_counter() - started,
         error=run.error,
+        taken_turns=len(job.taken),
     )
 
 
@@ -71,7 +73,8 @@ class Run:
     async def play(self, episode: Episode, sample: Sampler) -> None:
         """Add turns until one of them is the last."""
         chat, protocol = self._setting.chat, self._setting.environment.protocol
-        prompt = self._opening = chat.prompt(episode.messages)
+        self._opening = chat.prompt(episode.messages)
+        prompt = await self._taken_over(episode)
         while True:
             room = min(self._setting.tokens_per_turn, self._setting.tokens - len(prompt[0]))
             if room < 1:
@@ -94,6 +97,29 @@ class Run:
                 self.answer = decision.outcome.answer
                 return
             prompt = self._next_prompt(prompt, drawn, observation=observation, decision=decision)
+
+    async def _taken_over(self, episode: Episode) -> Labelled:
+        """The prompt behind the turns of another attempt, whose tokens are this one's as they are.
+
+        Raises:
+            TaskFailed: the environment, asked again, does not answer as it did.
+        """
+        prompt = self._opening
+        for turn in self._job.taken:
+            drawn = Sample(turn.action, turn.logp_rollout, "stop", turn.policy_version, 0.0)
+            action = self._setting.environment.protocol.parse(turn.action_text)
+            decision = await self._decide(episode, action, drawn=drawn)
+            shown = decision.outcome.observation
+            if decision.stop is not None or shown != turn.observation_text:
+                raise TaskFailed(
+                    f"the environment does not answer as it did when turn {len(self.turns)} is "
+                    f"taken again: {decision.error or shown!r} and not {turn.observation_text!r}. "
+                    "`rollout.sampling: branching` needs one that does"
+                )
+            self.turns.append(replace(turn, engine_seconds=0.0, tool_seconds=decision.seconds))
+            observation = (turn.observation, turn.observation_sources)
+            prompt = self._next_prompt(prompt, drawn, observation=observation, decision=decision)
+        return prompt
 
     def _request(self, ids: tuple[int, ...], room: int) -> Request:
         job, setting = self._job, self._setting

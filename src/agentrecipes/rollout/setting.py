@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from agentrecipes.engines.protocol import Engine
 from agentrecipes.environments.protocol import Environment
 from agentrecipes.numerics.streams import derive
-from agentrecipes.records import Task
+from agentrecipes.records import Task, Turn
 
 if TYPE_CHECKING:
     from agentrecipes.rollout.chat import Chat
@@ -30,6 +30,7 @@ class Job:
     refill: int = 0
     open_seed: int = 0
     key: Key = ()  # (seed, stage, iteration, purpose): what its random numbers are derived from
+    taken: tuple[Turn, ...] = ()  # another attempt's first turns, from which this one goes on
 
 
 def opening_seed(key: Key, task: str, number: int) -> int:

@@ -12,14 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from agentrecipes.curricula.drawing import pick_seed
-from agentrecipes.errors import RunStopped
 from agentrecipes.numerics.streams import derive
 from agentrecipes.recipe.schema import Stage
-from agentrecipes.records import Batch, Scored, Task
-from agentrecipes.rollout.collect import collect
-from agentrecipes.rollout.score import score
-from agentrecipes.rollout.setting import Job
+from agentrecipes.records import Batch, Scored
 from agentrecipes.training import ranks
 from agentrecipes.training.batch import (
     MicroBatch,
@@ -31,17 +26,15 @@ from agentrecipes.training.batch import (
     packed,
 )
 from agentrecipes.training.critic import centred
+from agentrecipes.training.groups import MOST_ROUNDS, Groups
 from agentrecipes.training.module import PolicyModule
 from agentrecipes.training.pack import micro_batches
-from agentrecipes.training.position import Position, Sampler, on_every_rank
+from agentrecipes.training.position import Position, Sampler
 from agentrecipes.training.rows import Row, trajectory_rows
 from agentrecipes.training.weighing import segmented
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-
-MOST_ROUNDS = 1000  # of collection in one iteration; parts of ours have limits of their own
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +61,16 @@ class Collector:
         most_rounds: int = MOST_ROUNDS,
     ) -> None:
         self._sampler = sampler
-        self._most_rounds = most_rounds
+        self._groups = Groups(sampler, most_rounds)
         self._module = module
         self._context = forward_context  # the precision of the trainer's own forward passes
-        self._tasks: Sequence[Task] | None = None
 
     def iteration(self, stage: Stage, position: Position) -> Iteration:
         """Collect and prepare the iteration after `position`."""
         torch.manual_seed(
             derive(self._sampler.seed, self._sampler.stage, position.iteration, "torch")
         )
-        scored, refills = self._collect(stage, position)
+        scored, refills = self._groups.collect(stage, position)
         kept = [each for each in scored if joins(each)]
         rows = trajectory_rows(
             [each.trajectory for each in kept], whole_groups=stage.algorithm.needs.whole_groups
@@ -100,66 +92,6 @@ class Collector:
         pairs = [next(told) if joins(each) else (None, {}) for each in scored]
         own, by_turn = tuple(mean for mean, _ in pairs), tuple(turns for _, turns in pairs)
         return Iteration(steps, tuple(scored), own, _results(kept), refills, by_turn)
-
-    def _collect(self, stage: Stage, position: Position) -> tuple[list[Scored], tuple[int, ...]]:
-        """Groups of attempts; those that the sampling sends away leave for new ones.
-
-        Raises:
-            RunStopped: the sampling, a part from outside, sends groups away without end.
-        """
-        rollout = stage.rollout
-        groups: list[list[Scored]] = []
-        refills: list[int] = []
-        count, rounds = rollout.tasks, 0
-        while count:
-            tasks = self._pick(stage, position, count=count, rounds=rounds)
-            plans = [
-                replace(plan, refill=rounds)
-                for plan in rollout.sampling.plan(tasks, rollout.group_size)
-            ]
-            jobs = self._sampler.jobs(plans, position.iteration, "rollout")
-            groups += self._played(stage, position, jobs)
-            rounds += 1
-            gone = set(rollout.sampling.refill(groups, rounds))
-            groups = [group for number, group in enumerate(groups) if number not in gone]
-            count = len(gone)
-            refills += [count] if count else []
-            if count and rounds >= self._most_rounds:
-                name = rollout.sampling.part_name
-                raise RunStopped(
-                    f"sampling {name!r} still wants other groups after {rounds} rounds"
-                )
-        self._sampler.engine.rest()
-        return [each for group in groups for each in group], tuple(refills)
-
-    def _played(self, stage: Stage, position: Position, jobs: list[Job]) -> list[list[Scored]]:
-        """The scored attempts of each group, in order.
-
-        Every rank plays a share of the groups; where one engine serves all, rank 0 plays them all.
-        """
-        order = list(dict.fromkeys(job.group for job in jobs))
-        own = set(ranks.dealt(order))
-        if not on_every_rank(stage.rollout.engine):
-            own = set(order if ranks.leads() else [])
-        mine = [job for job in jobs if job.group in own]
-        trajectories = collect(mine, self._sampler.setting(stage, position)) if mine else []
-        played: dict[str, list[Scored]] = {group: [] for group in order}
-        for share in ranks.gathered(score(trajectories, stage.rewards, stage=stage)):
-            for each in share:
-                played[each.trajectory.group].append(each)
-        return list(played.values())
-
-    def _pick(self, stage: Stage, position: Position, *, count: int, rounds: int) -> list[Task]:
-        if self._tasks is None:
-            self._tasks = stage.environment.tasks("train")
-        place = {"iteration": position.iteration, "rounds": rounds}
-        seed = pick_seed(self._sampler.seed, self._sampler.stage, **place)
-        picked: list[Task] = stage.curriculum.pick(
-            position.curriculum, self._tasks, count=count, seed=seed
-        )
-        if not picked:
-            raise RunStopped(f"the curriculum found nothing among {len(self._tasks)} tasks")
-        return picked
 
     def _prepare(
         self, stage: Stage, position: Position, *, rows: list[Row], scored: list[Scored]

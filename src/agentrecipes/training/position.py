@@ -103,5 +103,5 @@ class Sampler:
             jobs += [
                 Job(task, group, first + n, plan.refill, opening, key) for n in range(plan.attempts)
             ]
-            seen[task.id] += plan.attempts
+            seen[task.id] += max(plan.attempts, plan.room)
         return jobs
