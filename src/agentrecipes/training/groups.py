@@ -67,21 +67,14 @@ class Groups:
     def _grown(self, stage: Stage, position: Position, jobs: list[Job]) -> Played:
         """The jobs' groups, with the attempts that the sampling adds to them."""
         played = self._played(stage, position, jobs)
-        sampling = stage.rollout.sampling
-        if not isinstance(sampling, Branches):
+        if not isinstance(stage.rollout.sampling, Branches):
             return played
         first = {job.group: job for job in reversed(jobs)}
         seen = dict.fromkeys(played, 0)
         while True:
             more: list[Job] = []
             for name, attempts in played.items():
-                group = self._group(stage, first[name], attempts, seen=seen[name])
-                added = sampling.branch(group)
-                if len(added) > group.room:
-                    raise RunStopped(
-                        f"sampling {stage.rollout.sampling.part_name!r} wants {len(added)} more attempts where "
-                        f"{len(attempts)} of {group.size} are there"
-                    )
+                added = self._added(stage, first[name], attempts, seen=seen[name])
                 more += _jobs(first[name], attempts, added)
                 seen[name] = len(attempts)
             if not more:
@@ -89,10 +82,20 @@ class Groups:
             for name, attempts in self._played(stage, position, more).items():
                 played[name] += attempts
 
-    def _group(self, stage: Stage, job: Job, attempts: Sequence[Scored], *, seen: int) -> Group:
+    def _added(
+        self, stage: Stage, job: Job, attempts: Sequence[Scored], *, seen: int
+    ) -> list[Branch]:
+        """What the sampling adds to the group that `job` began."""
+        size, words = stage.rollout.group_size, len(self._sampler.chat.tokenizer)
         key = (*job.key, "branch", job.task.id, job.refill)
-        words = len(self._sampler.chat.tokenizer)
-        return Group(tuple(attempts), seen, stage.rollout.group_size, words, key)
+        group = Group(tuple(attempts), seen, size, words, key)
+        added: list[Branch] = stage.rollout.sampling.branch(group)
+        if len(added) > group.room:
+            raise RunStopped(
+                f"sampling {stage.rollout.sampling.part_name!r} wants {len(added)} more attempts "
+                f"where {len(attempts)} of {size} are there"
+            )
+        return added
 
     def _played(self, stage: Stage, position: Position, jobs: list[Job]) -> Played:
         """The scored attempts of each group, in order.
