@@ -3,6 +3,7 @@
     python bench/native_vs_vllm.py            # the shape of SmolLM2-135M with random weights
     python bench/native_vs_vllm.py --model models_local/HuggingFaceTB/SmolLM2-135M-Instruct
     python bench/native_vs_vllm.py --python ~/with-vllm/bin/python --json
+    python bench/native_vs_vllm.py --write docs/performance.md
     python bench/native_vs_vllm.py --precision fp32    # bf16 takes hours on a CPU without its units
 
 Prompts of 40 token ids, no two alike, 32 new tokens each, temperature 1, one thread; nothing ends a
@@ -22,10 +23,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from measuring import command, machine, put
+
+NAME = "native_vs_vllm"
 PROMPT, NEW = 40, 32
 BATCHES = (16, 64)
 DTYPES = {"fp32": "float32", "bf16": "bfloat16"}
@@ -162,6 +166,17 @@ def rows(words: argparse.Namespace) -> list[dict[str, Any]]:
     return found
 
 
+def write(page: Path, found: Sequence[dict[str, Any]]) -> None:
+    """Put the rows between their marks on the page, and into the JSON beside it."""
+    heads = ["precision", "prompts", "native, tokens a CPU second", "vLLM", "ratio"]
+    cells = ["{dtype}", "{batch}", "{native:.0f}", "{vllm:.0f}", "{ratio:.2f}"]
+    lines = [heads, ["---"] * len(heads), *([c.format(**row) for c in cells] for row in found)]
+    put(page, NAME, "".join(f"| {' | '.join(line)} |\n" for line in lines))
+    told = {"command": command(NAME), "machine": machine(), "rows": list(found)}
+    kept = page.parent / "results" / f"{NAME}.json"
+    kept.write_text(json.dumps(told, indent=1) + "\n")
+
+
 def main() -> None:
     """Measure, print a table or JSON; `--side` is for the processes that it starts."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -170,6 +185,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--precision", nargs="+", choices=tuple(DTYPES), default=tuple(DTYPES))
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--write", type=Path, help="put the table into this page, JSON beside")
     parser.add_argument("--side", choices=("native", "vllm"), help=argparse.SUPPRESS)
     parser.add_argument("--dtype", choices=tuple(DTYPES), default="fp32", help=argparse.SUPPRESS)
     words = parser.parse_args()
@@ -182,6 +198,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         words.model = words.model or random_model(folder)
         found = rows(words)
+    if words.write:
+        write(words.write, found)
     if words.json:
         print(json.dumps({"rows": found}))
         return
