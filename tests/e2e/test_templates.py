@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
+import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from small import SMALL
 
 from agentrecipes.engines.vllm_runtime import process, setup
 from agentrecipes.engines.vllm_server import VllmServer
@@ -16,6 +20,7 @@ from agentrecipes.recipe.load import load
 ROOT = Path(__file__).parents[2]
 TEMPLATES = ROOT / "templates"
 RECIPE = "recipes/rag_r1.yaml"
+PATIENCE_SECONDS = 280.0  # two processes import everything, perhaps on a busy machine
 RECIPE_WORDS = (RECIPE, "rollout.tasks=16", "stages.reinforce.optimizer.name=adamw")
 
 
@@ -63,6 +68,50 @@ def test_slurm_starts_it_with_the_numbers_of_the_job(tmp_path):
     assert words[:2] == ["agentrecipes", "run"]
     assert words[words.index("--run-dir") + 1] == "runs/17"
     assert loads(words) == (2, 8)
+
+
+@pytest.mark.parametrize(
+    ("template", "program"), [("torchrun.sh", "torchrun"), ("slurm.sh", "srun")]
+)
+def test_a_run_to_go_on_with_is_named_in_place_of_a_recipe(tmp_path, template, program):
+    words = started(tmp_path, template, program, RESUME="runs/17")
+    assert words[words.index("agentrecipes") :] == ["agentrecipes", "run", "--resume", "runs/17"]
+
+
+def test_torchrun_carries_a_run_out_on_two_machines_and_goes_on_with_it(tmp_path):
+    port = free_port()
+
+    def machine(rank: int, *words: object, **more: str) -> subprocess.Popen[str]:
+        """One of two that are this one, with a process each."""
+        env = {"NODES": "2", "RANK": str(rank), "GPUS": "1", "PORT": str(port), **more}
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        given = [TEMPLATES / "torchrun.sh", *words, "--json"]
+        return subprocess.Popen(
+            [str(word) for word in given],
+            env={**os.environ, "PATH": path, "RUN_DIR": str(tmp_path / "run"), **env},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    words = [ROOT / RECIPE, *SMALL, "trainer.accelerator=cpu", "trainer.strategy=ddp"]
+    words += ["stages.reinforce.iterations=1"]
+    for given, env in ((words, {}), ([], {"RESUME": str(tmp_path / "run")})):
+        both = [machine(rank, *given, **env) for rank in (0, 1)]
+        try:
+            said = [each.communicate(timeout=PATIENCE_SECONDS) for each in both]
+        finally:
+            for each in both:
+                each.kill()
+        assert [each.returncode for each in both] == [0, 0], said
+        assert json.loads(said[0][0])["status"] == "finished"
+        assert [stage["iterations"] for stage in json.loads(said[0][0])["stages"]] == [0, 1]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def test_a_server_of_ones_own_is_started_as_the_engine_starts_its_own(tmp_path):
