@@ -11,6 +11,7 @@ import signal
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 
 import lightning as L
@@ -32,6 +33,7 @@ UNHELPFUL = (  # warnings about choices that are made on purpose here, or about 
     ".*isinstance.treespec, LeafSpec.*",
     ".*DeepSpeed handles gradient clipping internally.*",
     ".*all_gather_into_tensor. is deprecated.*",
+    ".*srun. command is available on your system.*",  # whoever starts us without it wants that
 )
 
 
@@ -84,24 +86,25 @@ class Sharding(L.Callback):
 def trainer(fields: Trainer, *, epochs: int, accumulate: int, callback: L.Callback) -> L.Trainer:
     """A Trainer that logs, saves and prints nothing of its own."""
     logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
-    return L.Trainer(
-        accelerator=fields.accelerator,
-        plugins=cluster(),
-        strategy=strategy(fields),
-        devices=fields.devices,
-        num_nodes=fields.nodes,
-        precision=precision(fields),
-        max_epochs=epochs,
-        accumulate_grad_batches=accumulate,
-        gradient_clip_val=fields.gradient_clip,
-        callbacks=[callback],
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        use_distributed_sampler=False,
-        num_sanity_val_steps=0,
-    )
+    with _quiet():
+        return L.Trainer(
+            accelerator=fields.accelerator,
+            plugins=cluster(),
+            strategy=strategy(fields),
+            devices=fields.devices,
+            num_nodes=fields.nodes,
+            precision=precision(fields),
+            max_epochs=epochs,
+            accumulate_grad_batches=accumulate,
+            gradient_clip_val=fields.gradient_clip,
+            callbacks=[callback],
+            logger=False,
+            enable_checkpointing=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+            use_distributed_sampler=False,
+            num_sanity_val_steps=0,
+        )
 
 
 def fit(made: L.Trainer, module: PolicyModule, batches: Pulled, *, fields: Trainer) -> None:
@@ -122,9 +125,7 @@ def fit(made: L.Trainer, module: PolicyModule, batches: Pulled, *, fields: Train
 
 def _fit(made: L.Trainer, module: PolicyModule, batches: Pulled) -> None:
     loader: DataLoader[MicroBatch] = DataLoader(batches, batch_size=None, num_workers=0)
-    with warnings.catch_warnings():
-        for about in UNHELPFUL:
-            warnings.filterwarnings("ignore", message=about)
+    with _quiet():
         try:
             made.fit(module, loader)
         except SystemExit as end:
@@ -139,3 +140,12 @@ def precision_context(fields: Trainer) -> Callable[[], Any]:
         kind = "cuda" if torch.cuda.is_available() and fields.accelerator != "cpu" else "cpu"
         return lambda: torch.autocast(kind, dtype=torch.bfloat16)
     return lambda: torch.autocast("cpu", enabled=False)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Warnings that help nobody are not shown."""
+    with warnings.catch_warnings():
+        for about in UNHELPFUL:
+            warnings.filterwarnings("ignore", message=about)
+        yield
