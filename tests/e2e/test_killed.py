@@ -21,7 +21,7 @@ POINTS = {
     "while it imitates": {"call": "agentrecipes.training.module:PolicyModule.backward", "nth": 5},
     "between stages, while files are removed": {"remove": "*/metrics/imitate*", "nth": 2},
     "while the weights go to the engine": {"call": "agentrecipes.training.stage:weights", "nth": 3},
-    "while it collects": {"call": "agentrecipes.training.collecting:score", "nth": 3},
+    "while it collects": {"call": "agentrecipes.training.groups:score", "nth": 3},
     "while a table is written": {"rename": "*/turns/reinforce*train*", "nth": 3},
     "after an evaluation": {"return": "agentrecipes.experiment:evaluate", "nth": 3},
     "before a checkpoint has its hash": {"rename": "*/checkpoints/01-*.json"},

@@ -33,6 +33,9 @@ TESTS = {  # the first folder or file that a mutant's path starts with: where it
     "training/weighing": ("tests/training/test_weighing.py",),
     "training/batch": ("tests/training/test_batch.py", "tests/training/test_invariance.py"),
     "training/collecting": ("tests/training/test_collecting.py", "tests/training/test_stage.py"),
+    "training/groups": ("tests/training/test_groups.py", "tests/training/test_collecting.py"),
+    "training/position": ("tests/training/test_groups.py",),
+    "rollout/episode": ("tests/rollout/test_taken_turns.py", "tests/rollout/test_episode.py"),
     "training/module": (
         "tests/training/test_module.py",
         "tests/training/test_collecting.py",
@@ -731,6 +734,39 @@ MUTANTS: tuple[Mutant, ...] = (
         ("if rounds >= self.limit", "if rounds > self.limit", "one round too many"),
         ("is not None}) > 1", "is not None}) > 0", "equal totals count as signal"),
         (" if scored.total is not None}", "}", "a null counts as another total"),
+    ),
+    *_in(
+        "sampling/branching.py",
+        (
+            "range(trajectory.taken_turns, ",
+            "range(0, ",
+            "a turn that was taken over branches again",
+        ),
+        ("len(trajectory.turns) - 1)", "len(trajectory.turns))", "nothing is left to branch"),
+        ("place < group.seen or", "", "an attempt branches in every round"),
+        ("range(self.width - 1)", "range(self.width)", "the attempt's own way is not counted"),
+        ("yield number + 1, place", "yield number, place", "the turn that called is sampled again"),
+        ("turns[number], group.words) - first", "turns[number], group.words)", "no change at all"),
+        ("[: self.tokens]) / log(words)", "[: self.tokens])", "nats and no share of the most"),
+    ),
+    *_in(
+        "training/groups.py",
+        ("if len(added) > group.room:", "if False:", "the budget is exceeded"),
+        ("turns[: branch.turns]", "turns", "a branch takes over the whole attempt"),
+        ("start=first.attempt + len(attempts)", "start=first.attempt", "attempts with one number"),
+        ("seen[name] = len(attempts)", "pass", "an attempt branches in every round"),
+    ),
+    *_in(
+        "rollout/episode.py",
+        (
+            "decision.stop is not None or shown != turn.observation_text",
+            "decision.stop is not None",
+            "another answer of the environment is taken for the same",
+        ),
+    ),
+    *_in(
+        "training/position.py",
+        ("max(plan.attempts, plan.room)", "plan.attempts", "two groups share an attempt's number"),
     ),
     *_in(
         "sampling/independent.py",

@@ -56,11 +56,8 @@ def even_doors(prompt):
 def test_trajectories_wait_side_by_side_and_stand_in_their_order():
     many = trajectories(12)
     with served(even_doors, seconds=0.1) as heard:
-        began = time.perf_counter()
         scored = score(many, [entry(heard)])
-        took = time.perf_counter() - began
-    assert heard.most > 3
-    assert took < 1.0  # 1.2 seconds of waiting one after the other
+    assert heard.most > 3  # were answered at once
     assert [each.trajectory for each in scored] == many
     assert [each.parts["judge"] for each in scored] == [float(n % 2 == 1) for n in range(12)]
 
