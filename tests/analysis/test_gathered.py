@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from agentrecipes.analysis import gathered
+from agentrecipes.analysis.copied import FOLDER
 from agentrecipes.analysis.gathered import Limits
 from agentrecipes.analysis.query import query
 from agentrecipes.errors import AgentRecipesError
@@ -44,7 +45,7 @@ def many(root: Path) -> list[Path]:
 
 
 def copies(root: Path) -> list[Path]:
-    return sorted((root / gathered.FOLDER).glob("*.parquet"))
+    return sorted((root / FOLDER).glob("*.parquet"))
 
 
 def current(root: Path, limits: Limits) -> list[Path]:
@@ -80,7 +81,7 @@ def test_few_runs_are_read_where_they_are(tmp_path):
     for number in range(gathered.MANY - 1):
         run(tmp_path, number, 1.0)
     assert query("SELECT count(*) FROM metrics", tmp_path).rows == ((gathered.MANY - 1,),)
-    assert not (tmp_path / gathered.FOLDER).exists()
+    assert not (tmp_path / FOLDER).exists()
 
 
 def test_a_copy_stays_while_runs_are_added(store):
@@ -133,7 +134,7 @@ def test_rows_are_copied_under_the_name_of_their_folder(tmp_path):
 
 
 def test_a_copy_of_another_version_is_made_again(store):
-    [index] = (store / gathered.FOLDER).glob("*.json")
+    [index] = (store / FOLDER).glob("*.json")
     index.write_text(json.dumps({**json.loads(index.read_text()), "version": 1}))
     before = copies(store)[0].stat().st_mtime_ns
     assert query(ROWS, store).rows == expected(*range(gathered.MANY))
@@ -231,9 +232,9 @@ def test_a_large_table_stays_where_it_is(tmp_path):
 
 def test_a_copy_reached_through_a_link_is_not_read(store, tmp_path):
     elsewhere = tmp_path / "elsewhere"
-    os.rename(store / gathered.FOLDER, elsewhere)
-    (store / gathered.FOLDER).symlink_to(elsewhere)
+    os.rename(store / FOLDER, elsewhere)
+    (store / FOLDER).symlink_to(elsewhere)
     [copy] = elsewhere.glob("*.parquet")
     assert json.loads(copy.with_suffix(".json").read_bytes())["bytes"] == copy.stat().st_size
     assert query(ROWS, store).rows == expected(*range(gathered.MANY))
-    assert not any(gathered.FOLDER in str(path) for path in gathered.current(store, "metrics"))
+    assert not any(FOLDER in str(path) for path in gathered.current(store, "metrics"))

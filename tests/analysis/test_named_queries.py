@@ -5,10 +5,10 @@ from tests.cli.snapshot import check_snapshot
 from tests.tracking.made import store
 
 from agentrecipes.analysis.formats import as_csv
-from agentrecipes.analysis.query import FOLDER, list_queries, query
+from agentrecipes.analysis.query import NAMED, list_queries, query
 from agentrecipes.errors import RecipeError
 
-NAMES = sorted(path.stem for path in FOLDER.glob("*.sql"))
+NAMES = sorted(path.stem for path in NAMED.glob("*.sql"))
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def test_a_named_query_is_empty_where_nothing_has_run(tmp_path, name):
 
 def test_every_named_query_begins_with_what_it_shows():
     assert len(NAMES) >= 8
-    for path in FOLDER.glob("*.sql"):
+    for path in NAMED.glob("*.sql"):
         assert path.read_text().startswith("-- ")
         assert list_queries()[path.stem].endswith(".")
 

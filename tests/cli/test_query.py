@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 from pyarrow import parquet
+from tests.analysis.test_gathered import many
 from tests.cli.snapshot import check_snapshot, settled
 
+from agentrecipes.analysis.gathered import MANY
 from agentrecipes.cli.main import main
 
 
@@ -25,6 +27,14 @@ def test_a_select_answers_where_nothing_has_run(command):
     assert told["seconds"] >= 0
     done = command("query", "select 1 as one, 'x' as two", "--format", "json")
     assert json.loads(done.out) == [{"one": 1, "two": "x"}]
+
+
+def test_the_first_question_to_many_runs_says_what_it_waits_for(command):
+    many(Path("runs"))
+    first, second = (command("query", "select count(*) from metrics") for _ in range(2))
+    told = f"copying the metrics of {MANY} runs into one file, once, so that questions are quick"
+    assert told in first.err
+    assert (first.out, second.err) == (second.out, "")
 
 
 def test_parquet_goes_to_a_file_through_stdout(tmp_path, monkeypatch, capfdbinary):

@@ -18,6 +18,7 @@ from torch import tensor
 SHORT = ["stages.imitate.steps=6", "stages.reinforce.iterations=3", "evaluation.tasks=2"]
 POINTS = {
     "before the run has its recipe": {"rename": "*/recipe.yaml"},
+    "before the recipe has its lock": {"rename": "*/recipe.lock"},
     "while it imitates": {"call": "agentrecipes.training.module:PolicyModule.backward", "nth": 5},
     "between stages, while files are removed": {"remove": "*/metrics/imitate*", "nth": 2},
     "while the weights go to the engine": {"call": "agentrecipes.training.stage:weights", "nth": 3},

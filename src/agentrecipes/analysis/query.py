@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 from agentrecipes.analysis import gathered
+from agentrecipes.analysis.copied import FOLDER
 from agentrecipes.components import suggest
 from agentrecipes.errors import AgentRecipesError, RecipeError
 from agentrecipes.tracking.columns import COLUMNS
@@ -24,7 +25,7 @@ from agentrecipes.tracking.columns import COLUMNS
 if TYPE_CHECKING:
     import duckdb
 
-FOLDER = Path(__file__).parent / "queries"
+NAMED = Path(__file__).parent / "queries"
 TRIES = 20  # a file can vanish between listing and reading when a stage ends and is compacted
 SELECTS = ("select", "with", "from", "values", "table", "(")
 RUN = "string_split(filename, '/')[-4]"  # of <run>/tables/<table>/<file>: a run is its folder
@@ -55,8 +56,11 @@ def query(
     *,
     rows: int | None = None,
     limit_seconds: float | None = None,
+    copying: Callable[[str, int], None] | None = None,
 ) -> Result:
     """Run one SELECT, or a named query, over all runs in `runs_dir`; nothing there, nothing found.
+
+    `copying` is told the table and the number of runs before many runs' files are copied into one.
 
     Raises:
         RecipeError: it is not exactly one SELECT, or DuckDB refuses it.
@@ -65,7 +69,9 @@ def query(
     started = time.perf_counter()
     sql = _sql(sql_or_name)
     for _ in range(TRIES):
-        files = {table: gathered.current(runs_dir, table) for table in _tables(sql)}
+        files = {
+            table: gathered.current(runs_dir, table, copying=copying) for table in _tables(sql)
+        }
         try:
             columns, types, found = _run(sql, files, rows=rows, limit_seconds=limit_seconds)
         except _Vanished:
@@ -78,7 +84,7 @@ def query(
 
 def list_queries() -> dict[str, str]:
     """Name → what it shows, of every named query."""
-    return {path.stem: _summary(path) for path in sorted(FOLDER.glob("*.sql"))}
+    return {path.stem: _summary(path) for path in sorted(NAMED.glob("*.sql"))}
 
 
 class _Vanished(Exception):
@@ -94,7 +100,7 @@ def _sql(text: str) -> str:
     name = text.strip()
     if not re.fullmatch(r"[A-Za-z_]\w*", name):
         return text
-    path = FOLDER / f"{name}.sql"
+    path = NAMED / f"{name}.sql"
     if not path.is_file():
         hint = suggest(name, list_queries())
         message = f"no query is called {name!r}"
@@ -211,8 +217,8 @@ def _view(table: str, files: Sequence[Path], by_name: bool) -> str:
         empty = ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in columns)
         return f"CREATE OR REPLACE VIEW {table} AS SELECT {empty} WHERE false"
     options = f"union_by_name = {str(by_name).lower()}, hive_partitioning = false"
-    copies = [path for path in files if path.parent.name == gathered.FOLDER]
-    own = [path for path in files if path.parent.name != gathered.FOLDER]
+    copies = [path for path in files if path.parent.name == FOLDER]
+    own = [path for path in files if path.parent.name != FOLDER]
     parts = []
     if copies:
         parts.append(f"SELECT * FROM read_parquet([{_listed(copies)}], {options})")

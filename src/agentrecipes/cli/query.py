@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from agentrecipes.cli.arguments import Json, RunsDir, runs_folder
-from agentrecipes.cli.output import emit_json, table
+from agentrecipes.cli.output import emit_json, note, table
 from agentrecipes.errors import RecipeError
 
 if TYPE_CHECKING:
@@ -70,7 +70,8 @@ def query(
     from agentrecipes.analysis import query as door
 
     if sql is not None:
-        _print(door.query(sql, runs_folder(runs_dir)), as_format, as_json)
+        found = door.query(sql, runs_folder(runs_dir), copying=_copying)
+        _print(found, as_format, as_json)
         return
     named = door.list_queries()
     if as_json:
@@ -92,3 +93,7 @@ def _print(result: Result, as_format: str, as_json: bool) -> None:
     else:
         write = {"csv": formats.as_csv, "json": formats.as_json, "table": formats.as_table}
         typer.echo(write[as_format](result), nl=False)
+
+
+def _copying(table: str, count: int) -> None:
+    note(f"copying the {table} of {count:,} runs into one file, once, so that questions are quick")

@@ -76,24 +76,24 @@ class RunFolder:
         return found
 
     def open(self) -> None:
-        """Write what identifies the run, before anything else; ``recipe.yaml`` makes it a run."""
+        """Write what identifies the run, ``recipe.yaml`` before anything else."""
         if not ranks.leads():
             return
         self.path.mkdir(parents=True, exist_ok=True)
         locked = lock(self.recipe, extra_files=added_files())
-        if (self.path / "recipe.yaml").exists():
+        if not (self.path / "recipe.yaml").exists():
+            write(self.path / "recipe.yaml", self.recipe.to_yaml().encode())
+        if (self.path / "recipe.lock").exists():
             self._require_same(locked)
-        else:
+        else:  # it is new, or was killed before it had one
             runs = str(self.runs.resolve())  # a resumed run is tracked where it was before
             write(self.path / "recipe.lock", as_json({**locked, "runs": runs}))
-            write(self.path / "recipe.yaml", self.recipe.to_yaml().encode())
         self.tables.run(self.summary("running"), self.recipe.data)
         self.tracker.start(run_info(self.recipe, self.path, locked, within=self.within))
 
     def _require_same(self, locked: Mapping[str, Any]) -> None:
         """Say which inputs are no longer those that the run began with."""
-        path = self.path / "recipe.lock"
-        before = json.loads(path.read_bytes()) if path.exists() else locked
+        before = json.loads((self.path / "recipe.lock").read_bytes())
         for name in compare(before, locked):
             self.note(f"{name} is not what the run began with: it goes on, but not bit for bit")
 
