@@ -752,7 +752,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *_in(
         "training/groups.py",
         ("if len(added) > group.room:", "if False:", "the budget is exceeded"),
-        ("turns[: branch.turns]", "turns", "a branch takes over the whole attempt"),
+        ("whole[: branch.turns]", "whole", "a branch takes over the whole attempt"),
         ("start=first.attempt + len(attempts)", "start=first.attempt", "attempts with one number"),
         ("seen[name] = len(attempts)", "pass", "an attempt branches in every round"),
     ),

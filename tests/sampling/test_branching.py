@@ -64,17 +64,19 @@ def test_without_a_branch_the_group_is_filled_from_the_prompt_on():
 
 
 def test_a_branch_is_likelier_the_less_sure_the_turn_was():
-    # Entropies are divided by log(vocabulary): 1 for it. First turn 0, second turn 2 · 1.
-    sure = replace(CALL, logp_rollout=(0.0, 0.0))
-    unsure = replace(CALL, logp_rollout=(-1.0, -1.0))
-    rows = [(sure, unsure, ANSWER)] * 2000
-    group = attempts(*rows, size=10**6, words=e)
+    # Divided by the logarithm of e² words the entropies are 1 and 2: a change of 1.
+    surer = replace(CALL, logp_rollout=(-1.0, -1.0))
+    unsure = replace(CALL, logp_rollout=(-2.0, -2.0))
+    rows = [(surer, unsure, ANSWER)] * 2000
+    group = attempts(*rows, size=10**6, words=e**2)
     found = Branching(initial=2, weight=0.2).branch(group)
     by_turns = [sum(each.turns == number for each in found) for number in (1, 2)]
     assert by_turns[0] == pytest.approx(0.5 * 2000, abs=5 * 22.4)  # 5 standard deviations
-    assert by_turns[1] == pytest.approx(0.9 * 2000, abs=5 * 13.4)
-    only_first = Branching(initial=2, weight=0.2, tokens=1).branch(group)
-    assert sum(each.turns == 2 for each in only_first) == pytest.approx(0.7 * 2000, abs=5 * 20.5)
+    assert by_turns[1] == pytest.approx(0.7 * 2000, abs=5 * 20.5)
+    half = Branching(initial=2, weight=0.4, tokens=1).branch(group)
+    assert sum(each.turns == 2 for each in half) == pytest.approx(0.7 * 2000, abs=5 * 20.5)
+    double = Branching(initial=2, weight=0.4).branch(group)
+    assert sum(each.turns == 2 for each in double) == pytest.approx(0.9 * 2000, abs=5 * 13.4)
 
 
 def test_a_draw_does_not_depend_on_the_other_attempts():
