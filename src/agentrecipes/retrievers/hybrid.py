@@ -29,9 +29,9 @@ MEMORY = 16384  # queries whose results are kept
 class Hybrid(Component):
     """BM25 finds names, embeddings find paraphrases.
 
-    `weighted_sum` adds both scores, each divided by its best, as a convex combination: Bruch et al.
-    2023, https://arxiv.org/abs/2210.11934. `reciprocal_rank` adds 1 / (60 + rank), with the same
-    weights: Cormack et al. 2009, https://doi.org/10.1145/1571941.1572114.
+    `weighted_sum` adds both scores, each from its theoretical least, 0 and -1, to its best: TM2C2
+    of Bruch et al. 2023, https://arxiv.org/abs/2210.11934. `reciprocal_rank` adds 1 / (60 + rank),
+    with the same weights: Cormack et al. 2009, https://doi.org/10.1145/1571941.1572114.
     """
 
     top_k: Annotated[int, Field(ge=1)] = 3  # passages a query
@@ -41,7 +41,7 @@ class Hybrid(Component):
     sparse: Annotated[Any, PartOf("retriever"), Field(validate_default=True)] = "bm25"
     dense: Annotated[Any, PartOf("retriever"), Field(validate_default=True)] = "dense"
     fusion: Literal["weighted_sum", "reciprocal_rank"] = "weighted_sum"
-    weight: Annotated[float, Field(ge=0.0, le=1.0)] = 0.2  # of dense; the rest is sparse's
+    weight: Annotated[float, Field(ge=0.0, le=1.0)] = 0.5  # of dense; the rest is sparse's
 
     @model_validator(mode="after")
     def _holds_both(self) -> Hybrid:
@@ -104,9 +104,8 @@ class Fused:
 
 
 def summed(words: np.ndarray, meaning: np.ndarray, weight: float) -> np.ndarray:
-    """(1 - w) s / max s + w max(c, 0) / max c of (N,) BM25 scores s and cosines c."""
-    share = meaning.clip(min=0.0)
-    fused: np.ndarray = (1 - weight) * _to_one(words) + weight * _to_one(share)
+    """(1 - w) s / max s + w (c + 1) / (max c + 1) of (N,) BM25 scores s and cosines c."""
+    fused: np.ndarray = (1 - weight) * _to_one(words) + weight * _to_one(meaning + 1.0)
     return fused
 
 
