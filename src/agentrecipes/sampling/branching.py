@@ -33,9 +33,9 @@ class Branching(Component):
 
     initial: Annotated[int, Field(ge=1)] = 8  # attempts from the prompt on
     width: Annotated[int, Field(ge=2)] = 2  # ways on from a branching, the attempt's own among them
-    base: Annotated[float, Field(ge=0.0, le=1.0)] = 0.5
-    weight: Annotated[float, Field(ge=0.0)] = 0.2
-    tokens: Annotated[int, Field(ge=1)] = 20
+    base: Annotated[float, Field(ge=0.0, le=1.0)] = 0.5  # chance where the entropy is the first's
+    weight: Annotated[float, Field(ge=0.0)] = 0.2  # what an entropy that is higher by 1 adds to it
+    tokens: Annotated[int, Field(ge=1)] = 20  # of a turn's beginning, over which entropy is summed
 
     def rules(self, stage: Stage) -> Iterable[Problem]:
         """Attempts must be left over for branches."""
