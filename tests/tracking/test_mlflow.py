@@ -277,6 +277,34 @@ def test_a_killed_training_process_leaves_its_run_marked_killed(made):
     database.close()
 
 
+TOGETHER = """
+import sys
+from pathlib import Path
+from tests.tracking.test_mlflow import PATIENT, MlflowTracker, info
+folder = Path(sys.argv[1]) / sys.argv[2]
+folder.mkdir()
+tracker = MlflowTracker(Path(sys.argv[1]), **PATIENT)
+sys.stdin.read()
+tracker.start(info(folder, sys.argv[2]))
+tracker.finish("finished")
+print(tracker.lost)
+"""
+
+
+def test_runs_that_start_together_where_there_is_no_store_yet_are_all_in_it(tmp_path):
+    names = ["one", "two", "three"]
+    words = [sys.executable, "-c", TOGETHER, str(tmp_path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    started = [subprocess.Popen([*words, name], **pipes) for name in names]
+    for each in started:
+        each.stdin.close()  # now
+    assert [each.stdout.read() for each in started] == ["[]\n"] * 3
+    for each in started:
+        each.stdout.close()
+        assert each.wait() == 0
+    assert set(read_back(tmp_path)) == set(names)
+
+
 def test_a_store_that_goes_away_in_the_middle_is_said_and_stops_nothing(tmp_path):
     tracker = MlflowTracker(tmp_path)
     tracker.start(info(tmp_path, "halfway"))

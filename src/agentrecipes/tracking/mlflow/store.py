@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -47,10 +48,12 @@ class Store:
         runs_dir = Path(start["runs_dir"])
         uri = start["uri"] or f"sqlite:///{runs_dir}/mlflow.db"
         runs_dir.mkdir(parents=True, exist_ok=True)
-        self._client = MlflowClient(tracking_uri=uri)
-        self._tracing = TracingClient(uri)
-        self._experiment = self._experiment_id(start["experiment"], uri, runs_dir)
-        self._database = _database_file(uri)
+        file = _sqlite_file(uri)
+        with _alone(file):
+            self._client = MlflowClient(tracking_uri=uri)
+            self._tracing = TracingClient(uri)
+            self._experiment = self._experiment_id(start["experiment"], uri, runs_dir)
+        self._database = file if file is not None and file.is_file() else None
         self._inode = self._database and self._database.stat().st_ino
         self._traces: set[str] = set()
         self._stored: dict[str, set[int]] = {}  # of a run that goes on: metric → steps it has
@@ -245,10 +248,24 @@ def _dataset(data: Mapping[str, Any]) -> DatasetInput:
     return DatasetInput(dataset, tags=[InputTag("mlflow.data.context", data["split"])])
 
 
-def _database_file(uri: str) -> Path | None:
+@contextmanager
+def _alone(database: Path | None) -> Iterator[None]:
+    """One process at a time: MLflow makes a new database in steps that two of them must not mix."""
+    if database is None:
+        yield
+        return
+    with database.with_name(f".{database.name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _sqlite_file(uri: str) -> Path | None:
+    """The file of a SQLite store, there or not; None for every other store."""
     parts = urlsplit(uri)
     path = Path(unquote(parts.path).removeprefix("/"))
-    return path if parts.scheme.startswith("sqlite") and path.is_file() else None
+    return (
+        path if parts.scheme.startswith("sqlite") and path.parent.is_dir() and path.name else None
+    )
 
 
 def _name(text: str) -> str:
