@@ -77,7 +77,7 @@ def test_vectors_are_kept_shared_and_made_again_when_they_are_damaged(cache):
 def test_a_weighted_sum_takes_each_score_from_its_least_to_its_best():
     # words 4 2 0, cosines -.5 .3 .6, weight .25: .75 · (1, .5, 0) + .25 · (.5, 1.3, 1.6) / 1.6
     found = summed(np.array([4.0, 2.0, 0.0]), np.array([-0.5, 0.3, 0.6]), 0.25)
-    np.testing.assert_allclose(found, [0.828125, 0.578125, 0.25], rtol=1e-12)
+    np.testing.assert_allclose(found, [0.828125, 0.578125, 0.25], **FLOAT64)
     np.testing.assert_array_equal(summed(np.zeros(2), np.full(2, -1.0), 0.25), [0.0, 0.0])
 
 

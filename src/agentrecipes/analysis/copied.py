@@ -44,8 +44,8 @@ def read(index: Path) -> Copy | None:
         root = index.parent.parent
         folders = {f"{root}/{folder}": (at, files) for folder, (at, files) in told["made"].items()}
         left = frozenset(f"{root}/{folder}" for folder in told["left"])
-        is_whole = not path.is_symlink() and path.stat().st_size == told["bytes"]
-        is_whole = is_whole and told["version"] == VERSION
+        known = told["version"] == VERSION and not path.is_symlink()
+        is_whole = known and path.stat().st_size == told["bytes"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return Copy(str(path), folders, left) if is_whole else None

@@ -81,9 +81,10 @@ class RunFolder:
             return
         self.path.mkdir(parents=True, exist_ok=True)
         locked = lock(self.recipe, extra_files=added_files())
-        if not (self.path / "recipe.yaml").exists():
+        new = not (self.path / "recipe.yaml").exists()
+        if new:
             write(self.path / "recipe.yaml", self.recipe.to_yaml().encode())
-        if (self.path / "recipe.lock").exists():
+        if not new and (self.path / "recipe.lock").exists():
             self._require_same(locked)
         else:  # it is new, or was killed before it had one
             runs = str(self.runs.resolve())  # a resumed run is tracked where it was before

@@ -254,6 +254,7 @@ def _alone(database: Path | None) -> Iterator[None]:
     if database is None:
         yield
         return
+    database.parent.mkdir(parents=True, exist_ok=True)
     with database.with_name(f".{database.name}.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -263,9 +264,7 @@ def _sqlite_file(uri: str) -> Path | None:
     """The file of a SQLite store, there or not; None for every other store."""
     parts = urlsplit(uri)
     path = Path(unquote(parts.path).removeprefix("/"))
-    return (
-        path if parts.scheme.startswith("sqlite") and path.parent.is_dir() and path.name else None
-    )
+    return path if parts.scheme.startswith("sqlite") and path.name else None
 
 
 def _name(text: str) -> str:
